@@ -1,7 +1,8 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 
-/// Measures the rate of requests with small response bodies.
+/// Measures the rate of requests with small response bodies, and their number of allocations if `Floors/allocations.c`
+/// is preloaded.
 ///
 /// Arguments: the client; the number of concurrent requests; the number of seconds; the URL.
 enum Requests: Measurement {
@@ -15,11 +16,15 @@ enum Requests: Measurement {
         let (count, url) = (Int(arguments[1])!, arguments[3])
         let client = client(arguments[0], connections: count)
         _ = await Load.run(client, url, count: count, until: now() + warmUp)
+        let allocated = floors_allocations()
         let (start, cpu) = (now(), floors_processor_seconds())
         let deadline = start + Int64(Double(arguments[2])! * 1e9)
         let (answered, failed) = await Load.run(client, url, count: count, until: deadline)
         guard failed == 0 else { fatalError("\(failed) requests of \(arguments[0]) failed") }
         printFigure("rate", Double(answered) / (Double(now() - start) / 1e9))
         printFigure("cpu", (floors_processor_seconds() - cpu) / Double(answered) * 1e6)
+        if allocated >= 0 {
+            printFigure("allocations", Double(floors_allocations() - allocated) / Double(answered))
+        }
     }
 }

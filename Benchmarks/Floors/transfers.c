@@ -5,6 +5,7 @@
 //        transfers download URL [FILE]             discards the body, or writes it to a file and removes the file
 //        transfers upload FILE URL                 sends the file with PUT
 //        transfers slow COUNT URL                  COUNT GET requests that are all in flight at once
+#include "allocations.h"
 #include "figures.h"
 
 #include <curl/curl.h>
@@ -151,11 +152,13 @@ static long peak_memory(void) {
 static void requests(int clients, double seconds, const char *url) {
     transfer *all = make(clients, url);
     load(all, clients, floors_now(CLOCK_MONOTONIC) + 250000000);
+    int64_t allocated = floors_allocations();
     double used = floors_processor_seconds();
     int64_t began = floors_now(CLOCK_MONOTONIC);
     int64_t count = load(all, clients, began + (int64_t)(seconds * 1e9));
     printf("rate %.1f\n", count / ((floors_now(CLOCK_MONOTONIC) - began) / 1e9));
     printf("cpu %.3f\n", (floors_processor_seconds() - used) / count * 1e6);
+    if (allocated >= 0) printf("allocations %.1f\n", (double)(floors_allocations() - allocated) / count);
     if (failed > 0) exit(1);
 }
 

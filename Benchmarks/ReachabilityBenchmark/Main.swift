@@ -10,7 +10,7 @@ internal import BenchmarkSupport
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [
         Edges.self, Churn.self, PeerChurn.self, Memory.self, Lookups.self, Hosts.self, Idle.self, Start.self,
-        Resolving.self, Following.self,
+        Resolving.self, Following.self, Links.self,
     ]
     static let arguments = 4
 

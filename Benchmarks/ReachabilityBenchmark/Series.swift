@@ -11,6 +11,7 @@ extension Series {
             churn(rounds, 200_000 / tenth, filters: false), memory(1_000_000 / tenth), lookups(rounds),
             hosts(10_000, rounds), hosts(100_000, isQuick ? 1 : 3), idle(60 / tenth),
             start(20 / rounds, command), resolving(100, rounds), following(60 / tenth),
+            links(4000, 100 / tenth, rounds),
         ]
     }
 
@@ -92,6 +93,17 @@ extension Series {
             ours: "idle \(seconds)",
             rounds: 1,
             figures: [Figure("idle.wakeUps", ""), Figure("idle.cpu", "ms")]
+        )
+    }
+
+    private static func links(_ addresses: Int, _ changes: Int, _ rounds: Int) -> Series {
+        Series(
+            title: "\(changes) changes of an interface while another one has \(addresses) addresses, "
+                + "compared with one address",
+            ours: "links \(addresses) \(changes)",
+            others: [.measured("1 address", by: "links 1 \(changes)")],
+            rounds: min(rounds, 3),
+            figures: [Figure("links.cpu", "ms", aims: [.atMost(2)])]
         )
     }
 

@@ -20,6 +20,8 @@
 #include <netlink/route/link.h>
 #include <netlink/route/link/vxlan.h>
 #include <netlink/socket.h>
+#include <string.h>
+#include <sys/socket.h>
 
 // Parses one message with libnl-route-3. The headers of libnl do not declare its parsers. They can be reached only
 // through `nl_msg_parse`, which needs the message in a `struct nl_msg`.
@@ -35,6 +37,55 @@ static inline int netwatch_parse_route_object(
     int result = nl_msg_parse(message, visit, context);
     nlmsg_free(message);
     return result;
+}
+
+// The length of a received datagram, which may be larger than the memory for it, and the netlink port of its sender.
+// The kernel's port is 0.
+struct netwatch_datagram {
+    unsigned int length;
+    unsigned int sender;
+};
+
+// recvmmsg(2) and its structure. <sys/socket.h> declares them only with _GNU_SOURCE. The other names avoid a conflict
+// if it is defined.
+struct netwatch_mmsghdr {
+    struct msghdr header;
+    unsigned int length;
+};
+extern int netwatch_recvmmsg(int, struct netwatch_mmsghdr *, unsigned int, int, void *) __asm__("recvmmsg");
+
+// The maximum number of datagrams of one call of netwatch_receive.
+enum { NETWATCH_MAX_DATAGRAMS = 8 };
+
+// Receives the pending datagrams, up to `capacity`, without blocking. Each uses `size` bytes of `memory`. Returns their
+// number; -1 with `errno` if there is none. An error after the first datagram is returned by the next call.
+static inline int netwatch_receive(
+    int socket,
+    void *memory,
+    unsigned long size,
+    struct netwatch_datagram *datagrams,
+    int capacity
+) {
+    struct sockaddr_nl senders[NETWATCH_MAX_DATAGRAMS];
+    struct iovec parts[NETWATCH_MAX_DATAGRAMS];
+    struct netwatch_mmsghdr messages[NETWATCH_MAX_DATAGRAMS];
+    memset(senders, 0, sizeof senders);
+    memset(messages, 0, sizeof messages);
+    for (int index = 0; index < capacity; index++) {
+        parts[index].iov_base = (char *)memory + size * index;
+        parts[index].iov_len = size;
+        messages[index].header.msg_name = &senders[index];
+        messages[index].header.msg_namelen = sizeof senders[index];
+        messages[index].header.msg_iov = &parts[index];
+        messages[index].header.msg_iovlen = 1;
+    }
+    // With MSG_TRUNC, each length is the real length of the datagram, even if the memory was too small.
+    int count = netwatch_recvmmsg(socket, messages, capacity, MSG_DONTWAIT | MSG_TRUNC, NULL);
+    for (int index = 0; index < count; index++) {
+        datagrams[index].length = messages[index].length;
+        datagrams[index].sender = senders[index].nl_pid;
+    }
+    return count;
 }
 
 // Casts from objects to `struct rtnl_link` and `struct rtnl_addr`. libnl defines such casts as macros, or not at all.

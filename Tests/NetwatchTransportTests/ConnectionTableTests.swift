@@ -95,11 +95,17 @@ internal import Testing
         #expect(reserve(2))
     }
 
+    private func http1Connections(of transfer: TransferID) -> Set<CInt> {
+        var connections: Set<CInt> = []
+        table.forEachHTTP1Connection(of: transfer, origin) { connections.insert($0) }
+        return connections
+    }
+
     @Test func `only a connection without users that speaks HTTP 1 is idle`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
-        #expect(table.http1Connections(of: transfers[0], origin).isEmpty)
+        #expect(http1Connections(of: transfers[0]).isEmpty)
         table.setCapacity(ofConnectionOf: transfers[0], to: 1)
-        #expect(table.http1Connections(of: transfers[0], origin) == [5])
+        #expect(http1Connections(of: transfers[0]) == [5])
         #expect(!table.isIdleHTTP1(5))
         table.release(transfers[0])
         #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
@@ -113,12 +119,12 @@ internal import Testing
         #expect(table.isIdleHTTP1(5) && table.isIdleHTTP1(6) && !table.isIdleHTTP1(7))
         #expect(table.idleHTTP1Connections(to: origin) == [5, 6])
         table.use(by: transfers[3], origin, localPort: 0)
-        #expect(table.http1Connections(of: transfers[3], origin) == [5, 6])
+        #expect(http1Connections(of: transfers[3]) == [5, 6])
         // The transfer uses one of them.
         #expect(!table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
         #expect(table.idleHTTP1Connections(to: origin).isEmpty)
         table.use(6, by: transfers[3])
-        #expect(table.http1Connections(of: transfers[3], origin) == [6])
+        #expect(http1Connections(of: transfers[3]) == [6])
         #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
         table.use(5, by: transfers[3])
         #expect(table.connection(of: transfers[3]) == 6)

@@ -166,7 +166,7 @@ public class Request: SessionTask, @unchecked Sendable {
 
     /// Adds a handler, which is called once on the request's own serial queue, after the handlers added before it.
     func whenFinished(_ handler: @escaping RequestCore.Handler) {
-        core.performDeferred { $0.handle(.added(handler)) }
+        core.add(handler)
     }
 
     /// Adds a validator, which checks the response once it is complete.

@@ -41,10 +41,10 @@ struct RequestAttempt {
     var hasEarlierHops: Bool { transactions.count > 1 }
 
     /// Returns the attempt's metrics, which are computed on first access; `nil` if no transfer has ended.
-    func metrics(_ clock: RequestClock) -> LazyValue<RequestMetrics?>? {
+    func metrics(_ clock: RequestClock) -> LazyMetrics? {
         guard hasTransactions else { return nil }
-        return LazyValue { [transactions, redirects] in
-            RequestMetrics(transactions, redirects: redirects, clock: clock)
+        return LazyMetrics((transactions, redirects, clock)) { source in
+            RequestMetrics(source.transactions, redirects: source.redirects, clock: source.clock)
         }
     }
 

@@ -12,7 +12,7 @@ extension RequestCore {
         outcome.clock.restart()
         outcome.head = nil
         outcome.metrics = nil
-        uploadProgress.restart()
+        uploadProgress?.restart()
         downloadProgress.restart()
         let upload = plan.upload ?? UploadBody(streamOf: request, after: current.upload)
         current = RequestAttempt(after: current, upload: upload)
@@ -97,10 +97,13 @@ extension RequestCore {
     }
 
     nonisolated private func takeEvents(of id: Int, from control: TransferControl) {
-        perform { core in
-            let (events, isMore) = control.take()
-            for event in events where core.current.hop?.id == id { core.received(event) }
-            if isMore { core.takeEvents(of: id, from: control) }
+        // Not `perform`, which would allocate a second closure.
+        queue.async {
+            self.assumeIsolated { core in
+                let (events, isMore) = control.take()
+                for event in events where core.current.hop?.id == id { core.received(event) }
+                if isMore { core.takeEvents(of: id, from: control) }
+            }
         }
     }
 
@@ -203,7 +206,7 @@ extension RequestCore {
         guard let hop = current.hop else { return }
         // After a redirect without the body, the bytes that were sent before still count.
         if !current.hasTransactions || progress.toSend != 0 {
-            uploadProgress.update(progress.sent, of: progress.toSend)
+            uploadProgress?.update(progress.sent, of: progress.toSend)
         }
         guard case .accept = hop.disposition else { return }
         let offset = sink.offset

@@ -104,7 +104,7 @@ extension RequestCore {
         }
         outcome.head = head
         outcome.clock.responseBegan()
-        if let metrics = response.metrics { outcome.metrics = LazyValue(value: metrics) }
+        if let metrics = response.metrics { outcome.metrics = LazyMetrics(value: metrics) }
         let metrics = outcome.metrics
         snapshot.change { values in
             values.head = head

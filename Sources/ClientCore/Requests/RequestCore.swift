@@ -24,7 +24,8 @@ actor RequestCore {
     /// Whether the session's owner takes the request before it is sent.
     nonisolated let isTakenUnsent: Bool
     nonisolated let snapshot: RequestSnapshot
-    nonisolated let uploadProgress = ProgressReport()
+    /// The progress of an ``UploadRequest``; `nil` for other requests, which do not show it.
+    nonisolated let uploadProgress: ProgressReport?
     nonisolated let downloadProgress = ProgressReport()
 
     /// The object that monitors and retriers receive. Its session retains it until the request has finished.
@@ -72,6 +73,7 @@ actor RequestCore {
         isTakenUnsent = plan.policy.asksRetrier && hooks.failedRequestOwner?.takesUnsentRequests ?? false
         maximumDataBytes = options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes
         sink = plan.sink(maximumDataBytes)
+        uploadProgress = plan.upload.map { _ in ProgressReport() }
         snapshot = RequestSnapshot(firstRequest.value ?? plan.original.value)
     }
 
@@ -83,6 +85,11 @@ actor RequestCore {
     /// events arrive. Use this function only for work that can wait until the end of the transfer.
     nonisolated func performDeferred(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
         queue.asyncDeferred { self.assumeIsolated { body($0) } }
+    }
+
+    /// Adds a handler, like ``performDeferred(_:)`` but with one closure less.
+    nonisolated func add(_ handler: @escaping Handler) {
+        queue.asyncDeferred { self.assumeIsolated { $0.handle(.added(handler)) } }
     }
 
     /// Sets ``request``, and starts the request if `starts` is true.
@@ -126,7 +133,7 @@ actor RequestCore {
         validators = []
         ownerOffer.releaseClosures()
         sink.releaseClosures()
-        uploadProgress.releaseClosures()
+        uploadProgress?.releaseClosures()
         downloadProgress.releaseClosures()
     }
 
@@ -279,7 +286,7 @@ actor RequestCore {
         outcome.error = error(of: ending)
         outcome.body = sink.finish(outcome.error)
         snapshot.change { $0.resumeData = outcome.body.resumeData }
-        uploadProgress.end()
+        uploadProgress?.end()
         downloadProgress.end()
         notifyMonitors { $0.requestDidFinish($1, error: outcome.error) }
         if let request, !RequestFault.keepsRequest.occurs { context.remove(request.identifier) }

@@ -10,7 +10,7 @@ final class RequestSnapshot: Sendable {
         var current: URLRequest?
         var head: ResponseHead?
         var retryCount = 0
-        var metrics: LazyValue<RequestMetrics?>?
+        var metrics: LazyMetrics?
         var credential: URLCredential?
         var resumeData: Data?
         var ownerRefusal: (any Error)?

@@ -69,6 +69,25 @@ struct RequestStateMachine<Handler> {
         case run(Handler)
     }
 
+    /// The actions that an event causes: at most two, and then the handlers to run. Unlike an array of actions, it
+    /// allocates no memory.
+    struct Actions: Sequence, IteratorProtocol {
+        private var first: Action?
+        private var second: Action?
+        private var handlers: ArraySlice<Handler>
+
+        init(_ first: Action? = nil, _ second: Action? = nil, running handlers: [Handler] = []) {
+            (self.first, self.second) = first == nil ? (second, nil) : (first, second)
+            self.handlers = handlers[...]
+        }
+
+        mutating func next() -> Action? {
+            guard let action = first else { return handlers.popFirst().map { .run($0) } }
+            (first, second) = (second, nil)
+            return action
+        }
+    }
+
     /// How a request ended.
     enum Ending {
         case completed
@@ -125,7 +144,7 @@ struct RequestStateMachine<Handler> {
         }
     }
 
-    mutating func handle(_ event: Event) -> [Action] {
+    mutating func handle(_ event: Event) -> Actions {
         switch event {
         case .resumed: resumed()
         case .suspended: suspended()
@@ -141,62 +160,62 @@ struct RequestStateMachine<Handler> {
         case .added(let handler): added(handler)
         case .amended(let amendment): amended(amendment)
         // The event belongs to an earlier attempt.
-        case .prepared, .ended, .validated, .decided, .waited, .queued, .answered, .declined: []
+        case .prepared, .ended, .validated, .decided, .waited, .queued, .answered, .declined: Actions()
         }
     }
 
     // MARK: Control and handlers
 
-    private mutating func resumed() -> [Action] {
-        guard isSuspended, !isFinished else { return [] }
+    private mutating func resumed() -> Actions {
+        guard isSuspended, !isFinished else { return Actions() }
         isSuspended = false
         switch phase {
         case .created: return begin()
-        case .sending where held == nil: return [.unpause]
+        case .sending where held == nil: return Actions(.unpause)
         default:
             defer { held = nil }
-            return held.map { [$0] } ?? []
+            return Actions(held)
         }
     }
 
-    private mutating func suspended() -> [Action] {
-        guard !isSuspended, !isFinished else { return [] }
+    private mutating func suspended() -> Actions {
+        guard !isSuspended, !isFinished else { return Actions() }
         isSuspended = true
-        if case .sending = phase { return [.pause] }
-        return []
+        if case .sending = phase { return Actions(.pause) }
+        return Actions()
     }
 
     /// Records the first interruption and ignores later ones. If an attempt is running, the request finishes only when
     /// the attempt reports its end, because only the attempt knows how far its transfer came.
-    private mutating func interrupted(by interruption: Interruption) -> [Action] {
-        guard !isFinished, self.interruption == nil else { return [] }
+    private mutating func interrupted(by interruption: Interruption) -> Actions {
+        guard !isFinished, self.interruption == nil else { return Actions() }
         self.interruption = interruption
         switch phase {
-        case .sending where held == nil: return [.stop]
-        case .validating: return []
+        case .sending where held == nil: return Actions(.stop)
+        case .validating: return Actions()
         case .deciding(let error): return finish(.interrupted(interruption, error))
         case .offered(let error), .queued(let error):
-            return [.withdraw(interruption)] + finish(.interrupted(interruption, error))
+            return finish(.interrupted(interruption, error), after: .withdraw(interruption))
         default: return finish(.interrupted(interruption, nil))
         }
     }
 
-    private mutating func added(_ handler: Handler) -> [Action] {
+    private mutating func added(_ handler: Handler) -> Actions {
         guard isFinished else {
             handlers.append(handler)
-            return []
+            return Actions()
         }
         amendableEnding = nil
-        return [.run(handler)]
+        return Actions(.run(handler))
     }
 
     /// Treats an addition as if it had been made before the end, as long as no handler has run.
-    private mutating func amended(_ amendment: Amendment) -> [Action] {
+    private mutating func amended(_ amendment: Amendment) -> Actions {
         switch (amendment, amendableEnding) {
         case (.validator, .completed):
             amendableEnding = nil
             phase = .validating
-            return [.validate(attempt: attempt)]
+            return Actions(.validate(attempt: attempt))
         case (.credential, .completed), (.credential, .failed):
             amendableEnding = nil
             phase = .preparing
@@ -204,36 +223,36 @@ struct RequestStateMachine<Handler> {
         case (.owner, .failed(let error)):
             amendableEnding = nil
             return offer(error)
-        default: return []
+        default: return Actions()
         }
     }
 
     // MARK: One attempt
 
-    private mutating func begin() -> [Action] {
+    private mutating func begin() -> Actions {
         attempt += 1
         phase = .preparing
-        return [.prepare(attempt: attempt)]
+        return Actions(.prepare(attempt: attempt))
     }
 
-    private mutating func prepared(_ failure: (any Error)?) -> [Action] {
-        guard case .preparing = phase else { return [] }
+    private mutating func prepared(_ failure: (any Error)?) -> Actions {
+        guard case .preparing = phase else { return Actions() }
         // In a retry the retrier is not asked, or an adapter that always throws could be called forever.
         if let failure { return attempt == 1 ? failed(failure) : offer(failure) }
         phase = .sending
         return unlessSuspended(.send(attempt: attempt))
     }
 
-    private mutating func ended(_ failure: (any Error)?) -> [Action] {
-        guard case .sending = phase else { return [] }
+    private mutating func ended(_ failure: (any Error)?) -> Actions {
+        guard case .sending = phase else { return Actions() }
         if let interruption { return finish(.interrupted(interruption, failure)) }
         if let failure { return failed(failure) }
         phase = .validating
-        return [.validate(attempt: attempt)]
+        return Actions(.validate(attempt: attempt))
     }
 
-    private mutating func validated(_ failure: (any Error)?) -> [Action] {
-        guard case .validating = phase else { return [] }
+    private mutating func validated(_ failure: (any Error)?) -> Actions {
+        guard case .validating = phase else { return Actions() }
         if let interruption { return finish(.interrupted(interruption, failure)) }
         if let failure { return failed(failure) }
         return finish(.completed)
@@ -241,76 +260,73 @@ struct RequestStateMachine<Handler> {
 
     // MARK: Retries
 
-    private mutating func failed(_ error: any Error) -> [Action] {
+    private mutating func failed(_ error: any Error) -> Actions {
         phase = .deciding(error)
-        return [.askRetrier(attempt: attempt, error)]
+        return Actions(.askRetrier(attempt: attempt, error))
     }
 
-    private mutating func decided(_ decision: RetryDecision) -> [Action] {
-        guard case .deciding(let error) = phase else { return [] }
+    private mutating func decided(_ decision: RetryDecision) -> Actions {
+        guard case .deciding(let error) = phase else { return Actions() }
         switch decision {
         case .giveUp(let replacement): return offer(replacement ?? error)
         case .retry(let delay):
             phase = .waiting
-            return delay > .zero ? [.wait(attempt: attempt, delay)] : waited()
+            return delay > .zero ? Actions(.wait(attempt: attempt, delay)) : waited()
         }
     }
 
-    private mutating func waited() -> [Action] {
-        guard case .waiting = phase else { return [] }
+    private mutating func waited() -> Actions {
+        guard case .waiting = phase else { return Actions() }
         attempt += 1
         phase = .preparing
         return unlessSuspended(.prepare(attempt: attempt))
     }
 
-    private mutating func unlessSuspended(_ action: Action) -> [Action] {
-        guard isSuspended else { return [action] }
+    private mutating func unlessSuspended(_ action: Action) -> Actions {
+        guard isSuspended else { return Actions(action) }
         held = action
-        return []
+        return Actions()
     }
 
     // MARK: Failed-request owners
 
-    private mutating func offer(_ error: any Error) -> [Action] {
+    private mutating func offer(_ error: any Error) -> Actions {
         phase = .offered(error)
-        return [.offer(attempt: attempt, error)]
+        return Actions(.offer(attempt: attempt, error))
     }
 
-    private mutating func queued() -> [Action] {
+    private mutating func queued() -> Actions {
         if case .offered(let error) = phase { phase = .queued(error) }
-        return []
+        return Actions()
     }
 
     /// Ends the request as its owner decided. Validators and credentials that are added later have no effect.
-    private mutating func answered(_ failure: (any Error)?) -> [Action] {
+    private mutating func answered(_ failure: (any Error)?) -> Actions {
         switch phase {
         case .offered, .queued: break
-        default: return []
+        default: return Actions()
         }
         let actions = finish(failure.map(Ending.failed) ?? .completed)
         amendableEnding = nil
         return actions
     }
 
-    private mutating func declined() -> [Action] {
+    private mutating func declined() -> Actions {
         switch phase {
         case .offered(let error), .queued(let error): return finish(.failed(error))
-        default: return []
+        default: return Actions()
         }
     }
 
     // MARK: Finishing
 
-    private mutating func finish(_ ending: Ending) -> [Action] {
+    /// - Parameter first: The action before the end; `nil` for none.
+    private mutating func finish(_ ending: Ending, after first: Action? = nil) -> Actions {
         phase = .finished
         held = nil
         amendableEnding = handlers.isEmpty && interruption == nil ? ending : nil
-        var actions: [Action] = []
-        actions.reserveCapacity(1 + handlers.count)
-        actions.append(.finish(ending))
-        for handler in handlers { actions.append(.run(handler)) }
-        handlers = []
-        return actions
+        defer { handlers = [] }
+        return Actions(first, .finish(ending), running: handlers)
     }
 }
 

@@ -17,8 +17,8 @@ public struct DataResponse<Value> {
     /// The metrics of the transfers; `nil` if no request was sent.
     public var metrics: RequestMetrics? { lazyMetrics?.value }
 
-    let lazyResponse: LazyValue<HTTPURLResponse?>?
-    let lazyMetrics: LazyValue<RequestMetrics?>?
+    let lazyResponse: LazyResponse?
+    let lazyMetrics: LazyMetrics?
 
     /// Creates a response.
     ///
@@ -38,11 +38,11 @@ public struct DataResponse<Value> {
         metrics: RequestMetrics? = nil
     ) {
         self.request = request
-        lazyResponse = response.map { LazyValue(value: $0) }
+        lazyResponse = response.map { LazyResponse(value: $0) }
         self.data = data
         self.result = result
         self.timeline = timeline
-        lazyMetrics = metrics.map { LazyValue(value: $0) }
+        lazyMetrics = metrics.map { LazyMetrics(value: $0) }
     }
 
     /// The value; `nil` for a failure.
@@ -71,8 +71,8 @@ extension DataResponse {
         data: Data?,
         result: Result<Value, any Error>,
         timeline: Timeline,
-        lazyResponse: LazyValue<HTTPURLResponse?>?,
-        lazyMetrics: LazyValue<RequestMetrics?>?
+        lazyResponse: LazyResponse?,
+        lazyMetrics: LazyMetrics?
     ) {
         self.request = request
         self.data = data

@@ -18,8 +18,8 @@ public struct DefaultDataResponse: Sendable {
     /// The metrics of the transfers; `nil` if no request was sent.
     public var metrics: RequestMetrics? { lazyMetrics?.value }
 
-    let lazyResponse: LazyValue<HTTPURLResponse?>?
-    let lazyMetrics: LazyValue<RequestMetrics?>?
+    let lazyResponse: LazyResponse?
+    let lazyMetrics: LazyMetrics?
 
     /// Creates a response.
     ///
@@ -39,11 +39,11 @@ public struct DefaultDataResponse: Sendable {
         metrics: RequestMetrics? = nil
     ) {
         self.request = request
-        lazyResponse = response.map { LazyValue(value: $0) }
+        lazyResponse = response.map { LazyResponse(value: $0) }
         self.data = data
         self.error = error
         self.timeline = timeline
-        lazyMetrics = metrics.map { LazyValue(value: $0) }
+        lazyMetrics = metrics.map { LazyMetrics(value: $0) }
     }
 
     init(_ outcome: RequestOutcome) {

@@ -1,5 +1,8 @@
 public import Foundation
 
+/// The metrics of an attempt, which are computed on first access.
+typealias LazyMetrics = LazyValue<RequestMetrics.Source, RequestMetrics?>
+
 /// The metrics of a request, with the names of Foundation's `URLSessionTaskMetrics`.
 public struct RequestMetrics: Sendable {
     /// The interval from the start to the end of the last attempt.
@@ -30,6 +33,10 @@ public struct RequestMetrics: Sendable {
 }
 
 extension RequestMetrics {
+    /// What the metrics of an attempt are computed from: its transfers, the number of redirects that were followed, and
+    /// the clock that converts monotonic times to dates.
+    typealias Source = (transactions: [Transaction], redirects: Int, clock: RequestClock)
+
     /// Returns `nil` if there are no transactions, or if their times cannot be converted to dates.
     ///
     /// - Parameter clock: Converts the monotonic times to dates.

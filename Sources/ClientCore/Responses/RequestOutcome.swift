@@ -10,7 +10,7 @@ struct RequestOutcome: Sendable {
     var body = ResponseBody()
     var error: (any Error)?
     var clock = RequestClock()
-    var metrics: LazyValue<RequestMetrics?>?
+    var metrics: LazyMetrics?
 
     var response: HTTPURLResponse? { head?.response }
 }

@@ -2,23 +2,26 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
+/// The head of a response as Foundation describes it.
+typealias LazyResponse = LazyValue<(url: URL, head: TransferHead), HTTPURLResponse?>
+
 /// The head of a response, and the URL of the hop that received it.
 struct ResponseHead: Sendable {
     let head: TransferHead
     let url: URL
     /// The head as an `HTTPURLResponse`. It is created on first access, because creating it takes longer than receiving
     /// many small responses.
-    let lazyResponse: LazyValue<HTTPURLResponse?>
+    let lazyResponse: LazyResponse
 
     init(_ head: TransferHead, from url: URL) {
         self.head = head
         self.url = url
-        lazyResponse = LazyValue {
+        lazyResponse = LazyResponse((url, head)) { source in
             HTTPURLResponse(
-                url: url,
-                statusCode: head.status,
-                httpVersion: head.version,
-                headerFields: head.joinedFields
+                url: source.url,
+                statusCode: source.head.status,
+                httpVersion: source.head.version,
+                headerFields: source.head.joinedFields
             )
         }
     }

@@ -31,10 +31,10 @@ extension Request {
 extension DataRequest {
     /// Returns a serializer that returns the body unchanged; see
     /// ``Request/serializeResponseData(response:data:error:)``.
-    public static func dataResponseSerializer() -> DataResponseSerializer<Data> {
-        .ofContent { response, data, error in
-            Request.serializeResponseData(response: response, data: data, error: error)
-        }
+    public static func dataResponseSerializer() -> DataResponseSerializer<Data> { bodySerializer }
+
+    private static let bodySerializer: DataResponseSerializer<Data> = .ofContent { response, data, error in
+        Request.serializeResponseData(response: response, data: data, error: error)
     }
 }
 

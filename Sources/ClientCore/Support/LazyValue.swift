@@ -1,17 +1,21 @@
 internal import Synchronization
 
-/// A value that is created on first access. All copies of a response share one `LazyValue`.
-final class LazyValue<Value: Sendable>: Sendable {
+/// A value that is created from a source on first access. All copies of a response share one `LazyValue`.
+///
+/// The source is separate from the closure, so that a closure without captures needs no memory.
+final class LazyValue<Source: Sendable, Value: Sendable>: Sendable {
     private enum State: Sendable {
-        case pending(@Sendable () -> Value)
+        case pending(Source, @Sendable (Source) -> Value)
         case created(Value)
     }
 
     private let state: Mutex<State>
 
-    /// - Parameter create: Creates the value. Called at most once, under a lock.
-    init(_ create: @escaping @Sendable () -> Value) {
-        state = Mutex(.pending(create))
+    /// - Parameters:
+    ///   - source: What the value is created from. Released when the value has been created.
+    ///   - create: Creates the value. Called at most once, under a lock.
+    init(_ source: Source, create: @escaping @Sendable (Source) -> Value) {
+        state = Mutex(.pending(source, create))
     }
 
     /// Wraps an existing value.
@@ -23,8 +27,8 @@ final class LazyValue<Value: Sendable>: Sendable {
         state.withLock { state in
             switch state {
             case .created(let value): return value
-            case .pending(let create):
-                let value = create()
+            case .pending(let source, let create):
+                let value = create(source)
                 state = .created(value)
                 return value
             }

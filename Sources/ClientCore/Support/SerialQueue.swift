@@ -76,6 +76,8 @@ final class SerialQueue: SerialExecutor {
 
     private func add(_ work: Work, isDeferred: Bool = false) {
         let isIdle = state.withLock { state in
+            // Usually a handler waits, and the events of the transfer follow.
+            if state.waiting.isEmpty { state.waiting.reserveCapacity(2) }
             state.waiting.append(work)
             guard !state.isRunning, !(isDeferred && state.isAwaiting) else { return false }
             state.isRunning = true

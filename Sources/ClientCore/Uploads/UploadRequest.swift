@@ -6,7 +6,12 @@ public final class UploadRequest: DataRequest, @unchecked Sendable {
     // This class must not have stored properties; see the comment in `Request` on `@unchecked Sendable`.
 
     /// The progress of sending the body, in bytes on the wire. The total is -1 while it is unknown.
-    public var uploadProgress: Progress { core.uploadProgress.progress }
+    public var uploadProgress: Progress { report.progress }
+
+    private var report: ProgressReport {
+        guard let report = core.uploadProgress else { preconditionFailure("an upload without a body") }
+        return report
+    }
 
     /// Sets a closure that is called while the body is sent. A second call replaces the closure.
     ///
@@ -20,7 +25,7 @@ public final class UploadRequest: DataRequest, @unchecked Sendable {
         queue: DispatchQueue? = nil,
         closure: @escaping @Sendable (Progress) -> Void
     ) -> Self {
-        core.uploadProgress.setClosure(on: queue ?? completionQueue, closure)
+        report.setClosure(on: queue ?? completionQueue, closure)
         return self
     }
 }

@@ -175,12 +175,15 @@ final class EventLoopCore: Sendable {
     /// Runs the loop until ``stop()``, and then finishes the remaining work.
     func run() {
         let epoll = epoll.load(ordering: .acquiring)
-        while turn(epoll) {}
-        runWork()
+        var work: [Work] = []
+        while turn(epoll, &work) {}
+        runWork(&work)
     }
 
     /// Waits for events and handles them. Returns `false` after the loop was stopped.
-    private func turn(_ epoll: CInt) -> Bool {
+    ///
+    /// - Parameter work: The memory for ``runWork(_:)``.
+    private func turn(_ epoll: CInt, _ work: inout [Work]) -> Bool {
         withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
             let count = epoll_wait(epoll, events.baseAddress, CInt(events.count), timeout)
@@ -189,7 +192,7 @@ final class EventLoopCore: Sendable {
             precondition(count >= 0 || error == EINTR, "epoll_wait: \(errnoDescription(error))")
             for event in events.prefix(max(0, Int(count))) { dispatch(event) }
         }
-        runWork()
+        runWork(&work)
         return state.withLock { !$0.isStopped }
     }
 
@@ -213,10 +216,17 @@ final class EventLoopCore: Sendable {
         state.withLock { arm(&$0) }
     }
 
-    private func runWork() {
-        let (work, executor) = state.withLock { state in
-            defer { state.work = [] }
-            return (state.work, state.executor)
+    /// The maximum number of items whose memory is kept for later turns: 1024. A burst may have many more.
+    private static let maximumKept = 1024
+
+    /// Runs all enqueued work.
+    ///
+    /// - Parameter work: An empty array. It changes places with the array of enqueued work, so that both keep their
+    ///   memory.
+    private func runWork(_ work: inout [Work]) {
+        let executor = state.withLock { state in
+            swap(&state.work, &work)
+            return state.executor
         }
         for item in work {
             switch item {
@@ -224,6 +234,7 @@ final class EventLoopCore: Sendable {
             case .job(let job): job.runSynchronously(on: executor!)
             }
         }
+        work.removeAll(keepingCapacity: work.count <= Self.maximumKept)
     }
 
     private func wakeUp() {

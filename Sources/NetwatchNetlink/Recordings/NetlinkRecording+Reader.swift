@@ -73,7 +73,7 @@ extension NetlinkRecording {
         }
 
         private func body(_ length: UInt32) throws(Failure) -> [UInt8] {
-            guard length <= NetlinkHandle.bufferSize else { throw .badLength(length, offset: offset) }
+            guard length <= DatagramBuffer.datagramSize else { throw .badLength(length, offset: offset) }
             let body = try read(Int(length), at: offset + NetlinkRecording.recordHeaderSize)
             guard body.count == length else { throw .truncated(offset: offset) }
             return body

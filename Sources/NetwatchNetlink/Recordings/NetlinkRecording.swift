@@ -87,7 +87,7 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
             "unknown record kind \(kind) at offset \(offset); the kinds are 1 to 3, in version 1 only 1 and 2"
         case .badLength(let length, let offset):
             "invalid length \(length) of the record at offset \(offset); accepted: up to "
-                + "\(NetlinkHandle.bufferSize) bytes for a datagram, and 0 for a record of lost notifications"
+                + "\(DatagramBuffer.datagramSize) bytes for a datagram, and 0 for a record of lost notifications"
         case .truncated(let offset): "truncated: the header or record at offset \(offset) is incomplete"
         }
     }

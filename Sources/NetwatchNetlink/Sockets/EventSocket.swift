@@ -6,7 +6,7 @@ package import NetwatchEventLoop
 ///
 /// It must be used by one thread only.
 package final class EventSocket {
-    /// The result of ``EventSocket/drain()``.
+    /// The result of ``EventSocket/receive()`` or ``EventSocket/drain()``.
     package struct Batch: Hashable, Sendable {
         package var events: [NetlinkEvent] = []
         /// The number of notifications and datagrams that could not be parsed.
@@ -23,7 +23,7 @@ package final class EventSocket {
     package static let defaultReceiveBufferSize: CInt = 4 * 1024 * 1024
 
     private let handle: NetlinkHandle
-    private let buffer: UnsafeMutableRawBufferPointer
+    private let buffer = DatagramBuffer()
     private var drops: UInt32 = 0
 
     /// The maximum number of datagrams per drain. The limit gives the thread time for other work during a storm of
@@ -54,16 +54,11 @@ package final class EventSocket {
             handle.setReceiveBuffer(receiveBufferSize)
         }
         for kind in classes { try handle.join(kind) }
-        buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
         drops = handle.dropCount
     }
 
-    deinit {
-        buffer.deallocate()
-    }
-
-    /// The descriptor to wait for. Call ``drain()`` when it is readable and when it reports an error: after a lost
-    /// notification, the error may be the only sign.
+    /// The descriptor to wait for. Call ``receive()`` and ``drain()`` when it is readable and when it reports an error:
+    /// after a lost notification, the error may be the only sign.
     package var descriptor: CInt {
         handle.descriptor
     }
@@ -77,6 +72,23 @@ package final class EventSocket {
         try handle.attach(filter.program)
     }
 
+    /// Receives pending notifications with one system call. Others may remain, and the loss of others may not be detected
+    /// yet; ``drain()`` must follow.
+    ///
+    /// The caller may read the kernel's state before it drains the socket. Draining needs at least two more system calls,
+    /// even if nothing else is pending. If the system call reports an overrun, this method drains the socket itself,
+    /// because the caller may then read the kernel's state only after that.
+    ///
+    /// - Throws: ``SystemError`` if the socket is unusable and must be opened again.
+    package func receive() throws(SystemError) -> Batch {
+        var batch = Batch()
+        repeat {
+            guard try receiveNext(into: &batch) else { break }
+        } while !buffer.isEmpty
+        if batch.isOverrun { try drain(into: &batch) }
+        return batch
+    }
+
     /// Receives all pending notifications, up to a limit of datagrams. If others remain, the descriptor stays readable.
     ///
     /// After an overrun, the kernel silently drops everything until its queue has been empty once. In that case this
@@ -86,20 +98,29 @@ package final class EventSocket {
     /// - Throws: ``SystemError`` if the socket is unusable and must be opened again.
     package func drain() throws(SystemError) -> Batch {
         var batch = Batch()
-        var received = 0
-        while received < Self.maxDatagramsPerDrain || batch.isOverrun {
-            received += 1
-            switch handle.receive(into: buffer) {
-            case .nothing:
-                noteDrops(&batch)
-                return batch
-            case .datagram(let count): batch.add(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
-            case .foreign: batch.foreign += 1
-            case .overrun: batch.isOverrun = true
-            case .failed(let errno): throw SystemError(call: "netlink event", errno: errno)
-            }
-        }
+        try drain(into: &batch)
         return batch
+    }
+
+    private func drain(into batch: inout Batch) throws(SystemError) {
+        var received = 0
+        // A datagram in the buffer does not make the descriptor readable.
+        while received < Self.maxDatagramsPerDrain || batch.isOverrun || !buffer.isEmpty {
+            received += 1
+            guard try receiveNext(into: &batch) else { return noteDrops(&batch) }
+        }
+    }
+
+    /// Adds the next datagram, or an overrun, to a batch. Returns `false` if none is pending.
+    private func receiveNext(into batch: inout Batch) throws(SystemError) -> Bool {
+        switch handle.receive(into: buffer) {
+        case .nothing: return false
+        case .datagram(let datagram): batch.add(datagram)
+        case .foreign: batch.foreign += 1
+        case .overrun: batch.isOverrun = true
+        case .failed(let errno): throw SystemError(call: "netlink event", errno: errno)
+        }
+        return true
     }
 
     /// Detects dropped messages by the kernel's drop counter. `ENOBUFS` alone is not reliable: the kernel returns it
@@ -112,6 +133,11 @@ package final class EventSocket {
 }
 
 extension EventSocket.Batch {
+    /// The events without duplicates, which are common in storms. A single event, the usual case, is not hashed.
+    package var distinctEvents: [NetlinkEvent] {
+        events.count > 1 ? Array(Set(events)) : events
+    }
+
     /// Adds the events of a datagram. Bytes that are not a message become ``NetlinkEvent/malformed``.
     package mutating func add(_ datagram: UnsafeMutableRawBufferPointer) {
         var messages = NetlinkMessages(datagram)

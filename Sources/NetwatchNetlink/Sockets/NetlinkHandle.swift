@@ -7,10 +7,10 @@ internal import NetwatchEventLoop
 /// libnl builds and sends messages. This type receives the replies from the descriptor without libnl: libnl maps
 /// `ENOBUFS` and `ENOMEM` to the same code, and does not provide the sender's address.
 struct NetlinkHandle: ~Copyable {
-    /// The result of one receive call.
-    enum Received: Equatable {
-        /// A datagram from the kernel. It has this length and is at the start of the buffer.
-        case datagram(Int)
+    /// The result of receiving one datagram.
+    enum Received {
+        /// A datagram from the kernel, in the memory of the buffer.
+        case datagram(UnsafeMutableRawBufferPointer)
         /// No datagram is pending (`EAGAIN`).
         case nothing
         /// Messages were lost. Either the receive buffer was full (`ENOBUFS`), or a datagram did not fit into our
@@ -20,10 +20,6 @@ struct NetlinkHandle: ~Copyable {
         case foreign
         case failed(errno: CInt)
     }
-
-    /// The size of the buffer for one datagram: 64 KiB. The kernel limits the replies of dumps to 32 KiB, and
-    /// notifications are much smaller.
-    static let bufferSize = 64 * 1024
 
     private let socket: OpaquePointer
 
@@ -118,29 +114,10 @@ struct NetlinkHandle: ~Copyable {
         return message.sequenceNumber
     }
 
-    /// Receives one datagram into `buffer`. Never blocks.
-    func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
-        var sender = sockaddr_nl()
-        var senderLength = socklen_t(MemoryLayout<sockaddr_nl>.size)
-        var count: Int
-        repeat {
-            count = withUnsafeMutablePointer(to: &sender) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    // With MSG_TRUNC, the result is the real length of the datagram, even if the buffer was too small.
-                    recvfrom(
-                        descriptor,
-                        buffer.baseAddress,
-                        buffer.count,
-                        CInt(MSG_DONTWAIT | MSG_TRUNC),
-                        $0,
-                        &senderLength
-                    )
-                }
-            }
-        } while count < 0 && errno == EINTR
-        guard count >= 0 else { return Self.failure(errno) }
-        if sender.nl_pid != 0 { return .foreign }
-        return count <= buffer.count ? .datagram(count) : .overrun
+    /// Returns the next datagram of `buffer`. If it is empty, receives pending datagrams first. Never blocks.
+    func receive(into buffer: DatagramBuffer) -> Received {
+        if buffer.isEmpty, let error = buffer.fill(from: descriptor) { return Self.failure(error) }
+        return buffer.take()
     }
 
     private static func failure(_ error: CInt) -> Received {

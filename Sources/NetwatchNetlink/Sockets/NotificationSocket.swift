@@ -13,7 +13,8 @@ package final class NotificationSocket {
     }
 
     private let handle: NetlinkHandle
-    private let buffer: UnsafeMutableRawBufferPointer
+    // Callers wait for the descriptor, so a received datagram must not remain in the buffer.
+    private let buffer = DatagramBuffer(capacity: 1)
 
     /// Opens a socket in the network namespace of the calling thread and joins all groups.
     ///
@@ -23,11 +24,6 @@ package final class NotificationSocket {
         handle = try NetlinkHandle.connected()
         handle.setReceiveBuffer(receiveBufferSize)
         for kind in NetlinkEvent.Class.allCases { try handle.join(kind) }
-        buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
-    }
-
-    deinit {
-        buffer.deallocate()
     }
 
     /// The descriptor to wait for. Call ``next()`` when it is readable and when it reports an error.
@@ -43,7 +39,7 @@ package final class NotificationSocket {
         while true {
             switch handle.receive(into: buffer) {
             case .nothing: return nil
-            case .datagram(let count): return .datagram(Array(buffer[..<count]))
+            case .datagram(let datagram): return .datagram(Array(datagram))
             case .foreign: continue
             case .overrun: return .overrun
             case .failed(let errno): throw SystemError(call: "netlink notification", errno: errno)

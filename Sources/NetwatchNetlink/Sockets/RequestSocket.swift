@@ -19,7 +19,7 @@ package final class RequestSocket {
     }
 
     private let handle: NetlinkHandle
-    private let buffer: UnsafeMutableRawBufferPointer
+    private let buffer = DatagramBuffer()
     private let requests: UnsafeMutableRawBufferPointer
     /// The sequence number of the next lookup. Numbers of lookups are not reused, so the reply to an abandoned lookup
     /// is not mistaken for the reply to a later one. They begin at 0, far from libnl's own numbers, which begin with
@@ -30,22 +30,21 @@ package final class RequestSocket {
 
     /// Opens a socket in the network namespace of the calling thread.
     ///
+    /// - Parameter receiveBufferSize: The requested size of the receive buffer in bytes. Default: 1 MiB.
     /// - Throws: ``SystemError`` of `socket` or `bind`.
-    package init() throws(SystemError) {
+    package init(receiveBufferSize: CInt = 1024 * 1024) throws(SystemError) {
         handle = try NetlinkHandle.connected()
         // Both options are optional, because an old kernel or a sandbox may refuse them. Without strict checking, the
         // kernel ignores the filters of dumps. Without error messages, the EINVAL of a blackhole cannot be
         // distinguished from the EINVAL of a malformed request.
         handle.enable(NETLINK_GET_STRICT_CHK)
         handle.enable(NETLINK_EXT_ACK)
-        handle.setReceiveBuffer(1024 * 1024)
-        buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
+        handle.setReceiveBuffer(receiveBufferSize)
         let batchLength = 2 * Self.batchSize * RouteQueryWriter.maxQueryLength
         requests = .allocate(byteCount: batchLength, alignment: 8)
     }
 
     deinit {
-        buffer.deallocate()
         requests.deallocate()
     }
 
@@ -62,11 +61,28 @@ package final class RequestSocket {
     /// - Throws: ``SystemError`` if not all answers arrive.
     package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
         var answers: [RouteAnswer] = []
-        for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
-            let batch = queries[start..<min(start + Self.batchSize, queries.count)]
-            answers += try readAnswers(batch.count, firstNumber: try ask(batch))
+        answers.reserveCapacity(queries.count)
+        do throws(SystemError) {
+            for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
+                let batch = queries[start..<min(start + Self.batchSize, queries.count)]
+                try readAnswers(batch.count, firstNumber: try ask(batch), into: &answers)
+            }
+        } catch {
+            discardReplies()
+            throw error
         }
         return answers
+    }
+
+    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its queue
+    /// has been empty once.
+    private func discardReplies() {
+        while true {
+            switch handle.receive(into: buffer) {
+            case .nothing, .failed: return
+            case .datagram, .foreign, .overrun: continue
+            }
+        }
     }
 
     /// Sends two requests for each query. Returns the sequence number of the first request. Each further request has
@@ -83,15 +99,16 @@ package final class RequestSocket {
         return firstNumber
     }
 
-    private func readAnswers(_ count: Int, firstNumber: UInt32) throws(SystemError) -> [RouteAnswer] {
-        var answers: [RouteAnswer] = []
-        answers.reserveCapacity(count)
-        while answers.count < count {
-            let number = firstNumber &+ 2 * UInt32(answers.count)
+    private func readAnswers(
+        _ count: Int,
+        firstNumber: UInt32,
+        into answers: inout [RouteAnswer]
+    ) throws(SystemError) {
+        for index in 0..<UInt32(count) {
+            let number = firstNumber &+ 2 * index
             let lookup = try readAnswer(number)
             answers.append(RouteAnswer(lookup: lookup, tableMatch: try readAnswer(number &+ 1)))
         }
-        return answers
     }
 
     /// Receives the answer to the request with this sequence number. The kernel sends one reply per datagram, in the
@@ -143,6 +160,50 @@ package final class RequestSocket {
         ) { InterfaceAddress(netwatch_address($0)) }
     }
 
+    /// Reads one interface. The result is empty if no interface has the index.
+    package func link(_ index: UInt32) throws(SystemError) -> Dump<Link> {
+        var header = ifinfomsg()
+        header.ifi_index = CInt(bitPattern: index)
+        let request = try NetlinkRequest.message(type: CInt(RTM_GETLINK), header: header)
+        try request.put(CInt(IFLA_EXT_MASK), UInt32(RTEXT_FILTER_SKIP_STATS))
+        let sequenceNumber = try handle.send(request)
+        while let datagram = try receive() {
+            var messages = NetlinkMessages(datagram)
+            guard let message = messages.next(), message.sequenceNumber == sequenceNumber else { continue }
+            return try Self.link(in: message)
+        }
+        throw SystemError(call: "RTM_GETLINK", errno: ENODATA)
+    }
+
+    private static func link(in message: NetlinkMessage) throws(SystemError) -> Dump<Link> {
+        var result = Dump<Link>()
+        switch CInt(message.type) {
+        case CInt(RTM_NEWLINK): result.add(message) { Link(netwatch_link($0)) }
+        case NLMSG_ERROR where message.refusal == ENODEV: break
+        case NLMSG_ERROR: throw SystemError(call: "RTM_GETLINK", errno: message.refusal)
+        default: result.malformed += 1
+        }
+        return result
+    }
+
+    /// Reads the addresses of one family of one interface. The result is empty if no interface has the index.
+    package func addresses(
+        of interface: UInt32,
+        _ family: IPAddress.Family
+    ) throws(SystemError) -> Dump<InterfaceAddress> {
+        var header = ifaddrmsg()
+        header.ifa_family = family.number
+        header.ifa_index = interface
+        var result = try dump(
+            type: CInt(RTM_GETADDR),
+            replyType: CInt(RTM_NEWADDR),
+            header: header
+        ) { InterfaceAddress(netwatch_address($0)) }
+        // A kernel before Linux 5.0 has no strict checking, and returns the addresses of all interfaces.
+        result.elements.removeAll { $0.interface != interface }
+        return result
+    }
+
     /// Reads a table of the kernel. If the table changes meanwhile, reads it again, up to five times in total.
     ///
     /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
@@ -177,6 +238,8 @@ package final class RequestSocket {
                 if message.flags & UInt16(NLM_F_DUMP_INTR) != 0 { result.isInterrupted = true }
                 switch CInt(message.type) {
                 case NLMSG_DONE: return result
+                // The interface of a filtered dump does not exist.
+                case NLMSG_ERROR where message.refusal == ENODEV: return result
                 case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
                 // Other message types must not reach libnl's parsers: libnl creates a different type of object for each
                 // message type.
@@ -193,8 +256,7 @@ package final class RequestSocket {
     private func receive() throws(SystemError) -> UnsafeMutableRawBufferPointer? {
         while true {
             switch handle.receive(into: buffer) {
-            case .datagram(let count):
-                let datagram = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            case .datagram(let datagram):
                 onReply?(datagram)
                 return datagram
             case .nothing: return nil

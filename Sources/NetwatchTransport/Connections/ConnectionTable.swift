@@ -158,14 +158,16 @@ final class ConnectionTable {
         Set(origins[origin]?.all.keys.filter(isIdleHTTP1) ?? [])
     }
 
-    /// Returns the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1. If the connection
-    /// is not known, returns all idle ones to the origin.
-    func http1Connections(of transfer: TransferID, _ origin: String) -> Set<CInt> {
+    /// Calls a closure with the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1. If
+    /// the connection is not known, calls the closure with each idle one to the origin.
+    func forEachHTTP1Connection(of transfer: TransferID, _ origin: String, _ body: (CInt) -> Void) {
         if let connection = assigned[transfer] {
-            return connection.isMultiplexed ? [] : [connection.descriptor]
+            if !connection.isMultiplexed { body(connection.descriptor) }
+        } else if let origin = origins[origin] {
+            for connection in origin.all.values where connection.users.isEmpty && !connection.isMultiplexed {
+                body(connection.descriptor)
+            }
         }
-        let idle = origins[origin]?.all.values.filter { $0.users.isEmpty && !$0.isMultiplexed }
-        return Set(idle?.map(\.descriptor) ?? [])
     }
 
     /// Returns the connection that a transfer uses or has reserved.

@@ -31,8 +31,11 @@ extension CurlMulti: TransferContext {
     }
 
     func hasUnreadData(connectionOf transfer: Transfer) -> Bool? {
-        let possible = connections.http1Connections(of: transfer.id, transfer.connectionOrigin)
-        return possible.isEmpty ? nil : !possible.allSatisfy(WatchedSocket.isQuiet)
+        var hasUnreadData: Bool?
+        connections.forEachHTTP1Connection(of: transfer.id, transfer.connectionOrigin) { descriptor in
+            hasUnreadData = hasUnreadData == true || !WatchedSocket.isQuiet(descriptor)
+        }
+        return hasUnreadData
     }
 
     func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID) {

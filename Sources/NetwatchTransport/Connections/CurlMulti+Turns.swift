@@ -4,6 +4,24 @@ internal import NetwatchEventLoop
 // The turns of a multi handle: libcurl handles an event of the loop, and the results are collected.
 
 extension CurlMulti {
+    /// The result of one call of libcurl.
+    struct Turn {
+        /// The transfers that have ended.
+        var ended: [TransferID] = []
+        /// The transfers that the engine must add again with another connection. If a transfer has a
+        /// ``Transfer/question``, the program must answer it first.
+        var unconnected: [Transfer] = []
+        /// The transfers that reached milestones in this turn.
+        var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
+
+        /// Removes everything, but keeps memory for the next turn.
+        mutating func removeAll() {
+            ended.removeAll(keepingCapacity: true)
+            unconnected = []
+            milestones.removeAll(keepingCapacity: true)
+        }
+    }
+
     /// Lets libcurl handle a ready descriptor.
     func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
         guard sockets.isAwaited(descriptor) else {
@@ -40,7 +58,10 @@ extension CurlMulti {
             remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
         }
         if !transfers.isEmpty { checkIdleness() }
-        return Turn(ended: late.map(\.id), milestones: deliverEvents())
+        turn.removeAll()
+        turn.ended += late.map(\.id)
+        deliverEvents()
+        return turn
     }
 
     func checkIdleness() {
@@ -53,21 +74,24 @@ extension CurlMulti {
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
         watchdog.turnDidEnd()
         let aborted = markAborted()
-        var turn = finishEnded()
+        turn.removeAll()
+        finishEnded()
         if !unwatched.isEmpty { turn.ended += finishUnwatched() }
         if !aborted.isEmpty { turn.ended += finishAborted(aborted) }
-        turn.milestones = deliverEvents()
+        deliverEvents()
+        // The transfers must not be retained until the next turn.
+        defer { turn.unconnected = [] }
         return turn
     }
 
-    /// Delivers the events of this turn. Returns the milestones that the transfers reached.
-    func deliverEvents() -> [(id: TransferID, reached: Transfer.Milestones)] {
-        guard !withEvents.isEmpty else { return [] }
-        let transfers = withEvents
-        withEvents = []
-        return transfers.compactMap { transfer in
+    /// Delivers the events of this turn. Records the milestones that the transfers reached.
+    func deliverEvents() {
+        guard !withEvents.isEmpty else { return }
+        swap(&withEvents, &delivering)
+        defer { delivering.removeAll(keepingCapacity: true) }
+        for transfer in delivering {
             let reached = transfer.deliverEvents()
-            return reached.isEmpty ? nil : (transfer.id, reached)
+            if !reached.isEmpty { turn.milestones.append((transfer.id, reached)) }
         }
     }
 
@@ -95,8 +119,7 @@ extension CurlMulti {
         return ids
     }
 
-    private func finishEnded() -> Turn {
-        var turn = Turn()
+    private func finishEnded() {
         var remaining: CInt = 0
         while let message = withHandle({ curl_multi_info_read($0, &remaining) })?.pointee {
             guard message.msg == CURLMSG_DONE, let transfer = Transfer.of(message.easy_handle) else {
@@ -113,7 +136,6 @@ extension CurlMulti {
                 turn.ended.append(transfer.id)
             }
         }
-        return turn
     }
 
     private func finishUnwatched() -> [TransferID] {

@@ -7,23 +7,17 @@ internal import NetwatchEventLoop
 /// libcurl when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released,
 /// because libcurl calls back into this object when it closes its connections.
 final class CurlMulti {
-    /// The result of one call of libcurl.
-    struct Turn {
-        /// The transfers that have ended.
-        var ended: [TransferID] = []
-        /// The transfers that the engine must add again with another connection. If a transfer has a
-        /// ``Transfer/question``, the program must answer it first.
-        var unconnected: [Transfer] = []
-        /// The transfers that reached milestones in this turn.
-        var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
-    }
-
     let loop: EventLoop
     let onIdleCheck: @Sendable () -> Void
+    let later: @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
     let watchdog: TurnWatchdog
     let trust: TrustContext
     /// The transfers with events to deliver at the end of this turn.
     var withEvents: [Transfer] = []
+    /// The transfers whose events are being delivered. A separate array, so that both keep their memory.
+    var delivering: [Transfer] = []
+    /// The result of the current call of libcurl.
+    var turn = Turn()
     private(set) var handle: MultiHandle?
     var sockets: SocketWatches
     var timer: CurlTimer
@@ -43,13 +37,16 @@ final class CurlMulti {
     ///   - onReadiness: Called on the loop when a descriptor is ready. Must call ``descriptorIsReady(_:_:)``.
     ///   - onTimeout: Called on the loop when libcurl's timeout has passed. Must call ``timeoutHasPassed()``.
     ///   - onIdleCheck: Called on the loop at each check of the timeouts. Must call ``endIdleTransfers()``.
+    ///   - later: Called on any thread. Must call ``changePause(of:_:)`` in another turn of the loop; see
+    ///     ``TransferContext/later``.
     init(
         loop: EventLoop,
         watchdog: TurnWatchdog,
         trust: TrustContext,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void,
-        onIdleCheck: @escaping @Sendable () -> Void
+        onIdleCheck: @escaping @Sendable () -> Void,
+        later: @escaping @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
         guard let handle = MultiHandle() else {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory or descriptors")
@@ -60,6 +57,7 @@ final class CurlMulti {
         sockets = SocketWatches(loop, watchdog, onReadiness: onReadiness)
         timer = CurlTimer(loop, onTimeout: onTimeout)
         self.onIdleCheck = onIdleCheck
+        self.later = later
         let multi = handle.rawValue
         self.handle = consume handle
         setConnectionLimit(Self.minimumConnectionLimit)
@@ -163,7 +161,10 @@ final class CurlMulti {
         guard code == CURLE_OK else {
             _ = remove(id)
             transfer.finish(code)
-            return Turn(ended: [id], milestones: deliverEvents())
+            turn.removeAll()
+            turn.ended.append(id)
+            deliverEvents()
+            return turn
         }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }

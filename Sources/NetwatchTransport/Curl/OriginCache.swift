@@ -8,7 +8,8 @@ struct OriginCache {
     /// The maximum length in bytes of an authority that is cached: a host name (RFC 1035 §2.3.4), a colon and a port.
     private static let maximumAuthorityLength = 255 + 6
 
-    private var cached: [String: CurlURL] = [:]
+    // The keys are substrings, so that the origin within the text of a URL can be looked up without a copy.
+    private var cached: [Substring: CurlURL] = [:]
 
     /// Returns the parsed URL; from the cache if the cache has a URL of the same origin.
     ///
@@ -22,7 +23,8 @@ struct OriginCache {
         }
         let url = try CurlURL(parsing: text)
         if cached.count == Self.limit { cached = [:] }
-        cached[origin] = url
+        // A copy, because the substring would retain the whole URL, including its path.
+        cached[Substring(String(origin))] = url
         return url
     }
 
@@ -30,7 +32,7 @@ struct OriginCache {
     ///
     /// Returns `nil` if the authority contains anything else, for example an escape, which changes its meaning, or a
     /// user name and password, which must not be stored.
-    private static func plainOrigin(of text: String) -> String? {
+    private static func plainOrigin(of text: String) -> Substring? {
         guard let scheme = ["http://", "https://"].first(where: text.hasPrefix) else { return nil }
         let rest = text.utf8.dropFirst(scheme.utf8.count)
         let authority = rest.prefix {
@@ -40,7 +42,7 @@ struct OriginCache {
         guard (1...maximumAuthorityLength).contains(authority.count), authority.allSatisfy(isPlain) else {
             return nil
         }
-        return String(text[..<authority.endIndex])
+        return text[..<authority.endIndex]
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {

@@ -195,9 +195,7 @@ package actor TransferEngine {
                 paused: transfer.paused,
                 connection: connection,
                 context: multi
-            ) { [weak self] change in
-                self?.perform { $0.changePause(of: id, change) }
-            }
+            )
             try multi.add(curlTransfer)
         }
         transfer.stage = .running
@@ -314,6 +312,9 @@ package actor TransferEngine {
             },
             onIdleCheck: { [weak self] in
                 self?.assumeIsolated { engine in engine.advance(id) { $0.endIdleTransfers() } }
+            },
+            later: { [weak self] transfer, change in
+                self?.perform { $0.changePause(of: transfer, change) }
             }
         )
     }

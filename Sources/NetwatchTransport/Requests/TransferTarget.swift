@@ -18,7 +18,7 @@ final class TransferTarget {
         url = try origins.url(request.url)
         self.request = request
         if let literal = url.literal {
-            try setAddresses([literal])
+            try setAddresses(CollectionOfOne(literal))
         } else if let known = request.candidates {
             candidates = known
             if known.isEmpty { throw .noAddress(of: nil) }
@@ -32,11 +32,13 @@ final class TransferTarget {
     /// Sets the addresses of the host.
     ///
     /// - Throws: ``TransferFailure`` with code 6 (could not resolve) if the transfer cannot use any of them.
-    func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
+    func setAddresses(_ found: some Sequence<IPAddress>) throws(TransferFailure) {
         // A transfer that is bound to an address can use only addresses of the same family.
         let family = request.binding?.family
-        candidates = found.filter { family == nil || $0.family == family }
-            .map { ConnectionCandidate($0, binding: request.binding) }
+        candidates = []
+        for address in found where family == nil || address.family == family {
+            candidates.append(ConnectionCandidate(address, binding: request.binding))
+        }
         if candidates.isEmpty { throw .noAddress(of: family) }
     }
 

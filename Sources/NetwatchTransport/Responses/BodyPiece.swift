@@ -1,19 +1,31 @@
 internal import Synchronization
 
-/// A part of a response body. When the last reference is released, the memory returns to the transfer for later pieces.
-package final class BodyPiece: Sendable {
+/// A part of a response body. When the last copy is released, the memory returns to the transfer for later pieces.
+package struct BodyPiece: Sendable {
     /// The size of a piece in bytes. A piece is larger only if libcurl delivers a larger chunk at once.
     static let size = 64 * 1024
 
     package let bytes: [UInt8]
-    private let pool: PiecePool?
+    /// `nil` for a piece whose memory does not return to a pool, such as the only piece of a small response.
+    private let loan: Loan?
 
     init(_ bytes: [UInt8], of pool: PiecePool?) {
         self.bytes = bytes
-        self.pool = pool
+        loan = pool.map { Loan(bytes, of: $0) }
     }
 
-    deinit { pool?.put(bytes) }
+    /// The memory of a pool. The copies of a piece share it.
+    private final class Loan: Sendable {
+        private let bytes: [UInt8]
+        private let pool: PiecePool
+
+        init(_ bytes: [UInt8], of pool: PiecePool) {
+            self.bytes = bytes
+            self.pool = pool
+        }
+
+        deinit { pool.put(bytes) }
+    }
 }
 
 /// A pool of the memory of released pieces, which later pieces reuse.

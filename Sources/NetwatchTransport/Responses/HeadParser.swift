@@ -98,8 +98,7 @@ struct HeadParser {
         isInHead = false
         guard status >= 200 else { return status == 101 ? .switched : .more }
         // RFC 9110 §8.6 treats a list in one field like several fields.
-        let lengths = fields.listElements(of: "Content-Length")
-        guard lengths.allSatisfy({ $0 == lengths[0] }) else { return .ambiguousLength }
+        guard fields.hasEqualListElements(of: "Content-Length") else { return .ambiguousLength }
         if let codings = refusedTransferCodings { return .unsupportedTransferCoding(codings) }
         isComplete = true
         return .head(TransferHead(status: status, version: version, fields: fields))

@@ -36,15 +36,29 @@ package struct HeaderFields: Hashable, Sendable {
     /// without the spaces and tabs around them (RFC 9110 §5.6.1). Empty elements are included.
     func listElements(of name: String) -> [ArraySlice<UInt8>] {
         var elements: [ArraySlice<UInt8>] = []
+        forEachListElement(of: name) { elements.append($0) }
+        return elements
+    }
+
+    /// Returns whether the elements that ``listElements(of:)`` returns are all equal.
+    func hasEqualListElements(of name: String) -> Bool {
+        var first: ArraySlice<UInt8>?
+        var areEqual = true
+        forEachListElement(of: name) { element in
+            if let first { areEqual = areEqual && element == first } else { first = element }
+        }
+        return areEqual
+    }
+
+    private func forEachListElement(of name: String, _ body: (ArraySlice<UInt8>) -> Void) {
         for place in places where isNamed(name, place) {
             var rest = bytes[place.value..<place.end]
             while let comma = rest.firstIndex(of: UInt8(ascii: ",")) {
-                elements.append(Self.trimmed(rest[..<comma]))
+                body(Self.trimmed(rest[..<comma]))
                 rest = rest[(comma + 1)...]
             }
-            elements.append(Self.trimmed(rest))
+            body(Self.trimmed(rest))
         }
-        return elements
     }
 
     private static func trimmed(_ element: ArraySlice<UInt8>) -> ArraySlice<UInt8> {

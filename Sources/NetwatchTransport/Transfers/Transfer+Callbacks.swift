@@ -175,7 +175,7 @@ extension Transfer {
         case .end: return 0
         case .pending:
             flow.waitForSource()
-            bodyReader.whenReady { [later] in later { $0.sourceIsReady() } }
+            bodyReader.whenReady { [later = context.later, id] in later(id) { $0.sourceIsReady() } }
             return Int(CURL_READFUNC_PAUSE)
         case .failed(let fault):
             stop = .bodyFailed(fault)
@@ -245,7 +245,7 @@ extension Transfer {
     /// Returns whether the transfer may receive now. If not, receiving is paused until the next turn.
     private func mayReceive() -> Bool {
         if flow.mayReceive(received: handle.offset(CURLINFO_SIZE_DOWNLOAD_T)) { return true }
-        later { $0.resumeReceiving() }
+        context.later(id) { $0.resumeReceiving() }
         return false
     }
 

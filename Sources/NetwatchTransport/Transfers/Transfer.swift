@@ -43,9 +43,6 @@ final class Transfer {
     let id: TransferID
     let target: TransferTarget
     let reporter: TransferReporter
-    /// A function that schedules a closure for another turn of the loop, so that the closure never runs within a
-    /// callback of libcurl. The closure receives the transfer. If it does not return `CURLE_OK`, the transfer ends.
-    let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     /// The multi handle that runs the transfer. It retains the transfer until the transfer ends.
     unowned let context: any TransferContext
 
@@ -87,7 +84,6 @@ final class Transfer {
     ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
     ///   - context: The multi handle that will run the transfer.
-    ///   - later: Schedules a closure for another turn of the loop; see ``later``. Must be safe to call on any thread.
     /// - Throws: ``TransferFailure`` if libcurl rejects an option.
     init(
         id: TransferID,
@@ -96,8 +92,7 @@ final class Transfer {
         reporter: TransferReporter,
         paused: TransferPause,
         connection: TCPSocket?,
-        context: any TransferContext,
-        later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
+        context: any TransferContext
     ) throws(TransferFailure) {
         let shape = TransferHandle.Shape(target)
         let usedHandle = shape.flatMap(context.takeHandle)
@@ -109,7 +104,6 @@ final class Transfer {
         self.id = id
         self.reporter = reporter
         self.connection = connection
-        self.later = later
         self.context = context
         self.target = target
         bodyReader = TransferBodyReader(target.request.body)

@@ -1,3 +1,4 @@
+internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
 /// The interface through which a transfer's callbacks reach the multi handle that runs the transfer.
@@ -7,6 +8,11 @@ protocol TransferContext: AnyObject {
     var loop: EventLoop { get }
     /// The trust that all transfers of this multi handle share.
     var trust: TrustContext { get }
+    /// A function that schedules a closure for another turn of the loop, so that the closure never runs within a
+    /// callback of libcurl. The closure receives the transfer. If it does not return `CURLE_OK`, the transfer ends.
+    ///
+    /// The function may be called on any thread.
+    var later: @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void { get }
 
     /// Sets the callback that closes sockets for libcurl. The multi handle provides it, because a connection may
     /// outlive its transfer, but not its multi handle.

@@ -111,16 +111,15 @@ extension InterfaceType {
 extension InterfaceStack {
     /// Returns the description of one interface; `nil` if no interface has the index.
     ///
-    /// - Parameter addresses: Must include the addresses of this interface. Those of other interfaces are ignored.
+    /// - Parameter addresses: The addresses of this interface.
     func describe(
         _ index: UInt32,
-        addresses: [InterfaceAddress],
+        addresses: [NetworkInterface.AssignedAddress],
         hasDefaultRoute: HasDefaultRoute
     ) -> NetworkInterface? {
         guard let link = links[index], let type = types[index] else { return nil }
         let layers = layers(from: index, hasDefaultRoute: hasDefaultRoute)
         let medium = layers.last.flatMap { types[$0] } ?? type
-        let assigned = addresses.filter { $0.interface == index }
         return NetworkInterface(
             index: index,
             name: link.name,
@@ -129,26 +128,27 @@ extension InterfaceStack {
             isUp: link.isUp,
             hasCarrier: link.hasCarrier,
             isTunnel: layers.contains { types[$0] == .tunnel },
-            assignedAddresses: assigned.map(NetworkInterface.AssignedAddress.init),
+            assignedAddresses: addresses,
             mtu: Int(link.mtu),
             metered: .init(medium: medium)
         )
     }
 
     /// Returns the descriptions of all interfaces, sorted by index.
+    ///
+    /// - Parameter addresses: The addresses of each interface, by index.
     func describeAll(
-        addresses: [InterfaceAddress],
+        addresses: [UInt32: [NetworkInterface.AssignedAddress]],
         hasDefaultRoute: HasDefaultRoute
     ) -> [NetworkInterface] {
-        let addresses = Dictionary(grouping: addresses, by: \.interface)
-        return links.keys.sorted().compactMap { index in
+        links.keys.sorted().compactMap { index in
             describe(index, addresses: addresses[index] ?? [], hasDefaultRoute: hasDefaultRoute)
         }
     }
 }
 
 extension NetworkInterface.AssignedAddress {
-    fileprivate init(_ address: InterfaceAddress) {
+    init(_ address: InterfaceAddress) {
         self.init(
             address: address.address,
             prefixLength: Int(address.prefixLength),

@@ -3,10 +3,11 @@ internal import NetwatchNetlink
 
 /// The interfaces and their addresses at one moment.
 struct InterfaceTable: Hashable, Sendable {
-    let links: [UInt32: Link]
-    let addresses: [UInt32: [InterfaceAddress]]
+    private(set) var links: [UInt32: Link]
+    /// The addresses of each interface that has any, in the kernel's order: IPv4 before IPv6.
+    private(set) var addresses: [UInt32: [InterfaceAddress]]
     /// Whether a loopback interface exists but is down. The machine cannot reach itself then.
-    let isLoopbackDown: Bool
+    private(set) var isLoopbackDown: Bool
     /// The description of each interface, by index. Set by ``PathReader`` after the types have been determined.
     var descriptions: [UInt32: NetworkInterface] = [:]
 
@@ -14,6 +15,20 @@ struct InterfaceTable: Hashable, Sendable {
         self.links = Dictionary(links.map { ($0.index, $0) }) { _, last in last }
         self.addresses = Dictionary(grouping: addresses, by: \.interface)
         isLoopbackDown = links.contains { $0.isLoopback && !$0.isUp }
+    }
+
+    /// Replaces the interface with an index. Without a new one, its addresses are removed, too.
+    mutating func replaceLink(_ index: UInt32, with link: Link?) {
+        links[index] = link
+        if link == nil { addresses[index] = nil }
+        isLoopbackDown = links.values.contains { $0.isLoopback && !$0.isUp }
+    }
+
+    /// Replaces the addresses of one family of an interface.
+    mutating func replace(_ replaced: StaleInterfaces.Addresses, with new: [InterfaceAddress]) {
+        let others = (addresses[replaced.interface] ?? []).filter { $0.address.family != replaced.family }
+        let all = replaced.family == .ipv4 ? new + others : others + new
+        addresses[replaced.interface] = all.isEmpty ? nil : all
     }
 
     /// Returns the index of the interface with this name; `nil` if there is none.
@@ -34,27 +49,40 @@ struct InterfaceTable: Hashable, Sendable {
         return addresses.keys.sorted().lazy.compactMap(usable).first
     }
 
-    /// The addresses from which a remote name server can be queried: usable, not link-local, not on loopback, and on
-    /// an interface with carrier.
+    /// Returns whether these interfaces have the same addresses as before from which a remote name server can be
+    /// queried: usable, not link-local, not on loopback, and on an interface with carrier.
     ///
-    /// The `veth` interfaces of containers usually have no such address, so this set does not change when a container
-    /// starts or stops.
-    var outboundSources: Set<InterfaceAddress> {
-        let usable = addresses.values.joined().filter { address in
-            guard let link = links[address.interface], !link.isLoopback, link.hasCarrier else { return false }
-            return address.isUsable && !address.address.isLinkLocal
+    /// The `veth` interfaces of containers usually have no such address, so nothing changes when a container starts or
+    /// stops.
+    func hasSameOutboundSources(as before: InterfaceTable, among indices: Set<UInt32>) -> Bool {
+        indices.allSatisfy { index in
+            // Equal arrays usually share their storage, so comparing them takes no time.
+            let isUnchanged =
+                isOutbound(index) == before.isOutbound(index) && addresses[index] == before.addresses[index]
+            return isUnchanged || outboundSources(on: index) == before.outboundSources(on: index)
         }
+    }
+
+    private func outboundSources(on index: UInt32) -> Set<InterfaceAddress> {
+        guard isOutbound(index), let addresses = addresses[index] else { return [] }
+        let usable = addresses.lazy.filter { $0.isUsable && !$0.address.isLinkLocal }
         return Set(usable.map(\.withoutLifetimes))
     }
 
-    /// Returns whether an interface has a carrier now that it did not have before.
+    private func isOutbound(_ index: UInt32) -> Bool {
+        guard let link = links[index] else { return false }
+        return !link.isLoopback && link.hasCarrier
+    }
+
+    /// Returns whether any of these interfaces has a carrier now that it did not have before.
     ///
     /// A port of a bridge or bond does not count if it has no address, because it carries no packets of this machine
     /// itself. The link of a container is an example.
-    func hasBetterLink(than before: InterfaceTable) -> Bool {
-        links.values.contains { link in
-            let isPort = link.master != nil && addresses[link.index] == nil
-            return link.hasCarrier && !isPort && before.links[link.index]?.hasCarrier != true
+    func hasBetterLink(than before: InterfaceTable, among indices: Set<UInt32>) -> Bool {
+        indices.contains { index in
+            guard let link = links[index], link.hasCarrier else { return false }
+            let isPort = link.master != nil && addresses[index] == nil
+            return !isPort && before.links[index]?.hasCarrier != true
         }
     }
 }

@@ -20,37 +20,85 @@ final class PathReader {
         classifier = InterfaceClassifier(sysfs: sysfs)
     }
 
-    /// The outcome of reading the tables of interfaces and addresses.
+    /// The outcome of reading interfaces and addresses.
     struct Reading {
         /// The number of kernel messages that could not be parsed.
-        let malformed: Int
-        /// Whether the tables kept changing while the kernel listed them, so that they may be inconsistent.
-        let isInterrupted: Bool
+        var malformed = 0
+        /// What kept changing while the kernel listed it, so that it may be inconsistent.
+        var interrupted = StaleInterfaces()
+        /// The interfaces that were read, and those that no longer exist.
+        var indices: Set<UInt32> = []
     }
 
-    /// Reads the interfaces and their addresses again.
-    func readInterfaces() throws(SystemError) -> Reading {
+    /// Reads interfaces and addresses again.
+    ///
+    /// - Throws: ``SystemError`` if the request socket fails. ``interfaces`` is then unchanged.
+    func read(_ stale: StaleInterfaces) throws(SystemError) -> Reading {
+        var table = interfaces
+        let reading = try stale.isEverything ? readEverything(into: &table) : read(stale, into: &table)
+        table.descriptions = descriptions(of: table)
+        interfaces = table
+        return reading
+    }
+
+    private func readEverything(into table: inout InterfaceTable) throws(SystemError) -> Reading {
         let links = try socket.links()
         let addresses = try socket.addresses()
-        interfaces = InterfaceTable(links: links.elements, addresses: addresses.elements)
-        describe(addresses.elements)
+        let before = table
+        table = InterfaceTable(links: links.elements, addresses: addresses.elements)
+        let isInterrupted = links.isInterrupted || addresses.isInterrupted
         return Reading(
             malformed: links.malformed + addresses.malformed,
-            isInterrupted: links.isInterrupted || addresses.isInterrupted
+            interrupted: isInterrupted ? .everything : StaleInterfaces(),
+            indices: Set(before.links.keys).union(table.links.keys)
         )
     }
 
-    private func describe(_ addresses: [InterfaceAddress]) {
-        let types = classifier.types(of: interfaces.links)
-        let stack = InterfaceStack(links: interfaces.links, types: types)
+    /// Reads only what is stale, so that the cost of a change does not depend on the number of interfaces and addresses.
+    private func read(
+        _ stale: StaleInterfaces,
+        into table: inout InterfaceTable
+    ) throws(SystemError) -> Reading {
+        var reading = Reading(indices: stale.indices)
+        for index in stale.links {
+            let link = try socket.link(index)
+            table.replaceLink(index, with: link.elements.first)
+            reading.malformed += link.malformed
+        }
+        for addresses in stale.addresses {
+            let list = try socket.addresses(of: addresses.interface, addresses.family)
+            table.replace(addresses, with: list.elements)
+            reading.malformed += list.malformed
+            if list.isInterrupted { reading.interrupted.mark(addresses) }
+        }
+        return reading
+    }
+
+    private func descriptions(of table: InterfaceTable) -> [UInt32: NetworkInterface] {
+        let types = classifier.types(of: table.links)
+        let stack = InterfaceStack(links: table.links, types: types)
         // All tunnels share the same candidates, so each candidate is looked up once.
         var known: [UInt32: Bool] = [:]
-        let all = stack.describeAll(addresses: addresses) { interface in
+        let all = stack.describeAll(addresses: assignedAddresses(in: table)) { interface in
             let answer = known[interface] ?? hasDefaultRoute(over: interface)
             known[interface] = answer
             return answer
         }
-        interfaces.descriptions = Dictionary(uniqueKeysWithValues: all.map { ($0.index, $0) })
+        return Dictionary(uniqueKeysWithValues: all.map { ($0.index, $0) })
+    }
+
+    /// Returns the addresses for the descriptions. Unchanged ones are taken from the previous descriptions, because an
+    /// interface may have thousands.
+    private func assignedAddresses(
+        in table: InterfaceTable
+    ) -> [UInt32: [NetworkInterface.AssignedAddress]] {
+        var assigned: [UInt32: [NetworkInterface.AssignedAddress]] = [:]
+        for (index, addresses) in table.addresses {
+            let isUnchanged = addresses == interfaces.addresses[index]
+            let known = isUnchanged ? interfaces.descriptions[index]?.assignedAddresses : nil
+            assigned[index] = known ?? addresses.map(NetworkInterface.AssignedAddress.init)
+        }
+        return assigned
     }
 
     /// Returns whether any of the general addresses has a route over an interface.

@@ -7,14 +7,14 @@ extension MonitorCore {
         statistics.recomputations += 1
         addresses.markUnanswered()
         if run == .everything {
-            interfacesAreStale = true
+            staleInterfaces.markEverything()
             addresses.markEverything(deferred: true)
             names.retryWatchingConfiguration()
         }
         refreshMarked(run, now: now)
     }
 
-    /// Reads the interfaces and their addresses again.
+    /// Reads the stale interfaces and addresses again.
     ///
     /// If the addresses of this machine have changed, all names are looked up again, because a name server may be
     /// reachable now or answer differently.
@@ -23,16 +23,17 @@ extension MonitorCore {
         guard let reader = connection?.reader else { return }
         let before = reader.interfaces
         do {
-            let reading = try reader.readInterfaces()
+            let reading = try reader.read(staleInterfaces)
             statistics.malformed += reading.malformed
-            interfacesAreStale = reading.isInterrupted
-            if reading.isInterrupted { schedule.noteEvents(isOverrun: false, now: now) }
+            staleInterfaces = reading.interrupted
+            if !staleInterfaces.isEmpty { schedule.noteEvents(isOverrun: false, now: now) }
+            let (table, indices) = (reader.interfaces, reading.indices)
+            // When a link gets its carrier back, the kernel makes its next hops usable again without a notification.
+            if table.hasBetterLink(than: before, among: indices) { addresses.markEverything() }
+            if !table.hasSameOutboundSources(as: before, among: indices) { resolveAll() }
         } catch {
             disconnect(error)
         }
-        // When a link gets its carrier back, the kernel makes its next hops usable again without a notification.
-        if reader.interfaces.hasBetterLink(than: before) { addresses.markEverything() }
-        if reader.interfaces.outboundSources != before.outboundSources { resolveAll() }
     }
 
     /// The maximum number of addresses that are looked up in one turn of the loop: 256, which takes about 1 ms.
@@ -49,7 +50,7 @@ extension MonitorCore {
         now: ContinuousClock.Instant,
         resolvesOnChange: Bool = true
     ) {
-        if interfacesAreStale { readInterfaces() }
+        if !staleInterfaces.isEmpty { readInterfaces() }
         let marked = addresses.takeMarked(atMost: Self.sliceSize)
         var affected: [WatchedTarget] = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
@@ -161,7 +162,7 @@ extension MonitorCore {
     func revalidate() {
         for target in targets.values { target.hold.suspectPath() }
         isRevalidating = true
-        interfacesAreStale = true
+        staleInterfaces.markEverything()
         addresses.markEverything()
         refreshMarked(now: now)
         resolveAll()

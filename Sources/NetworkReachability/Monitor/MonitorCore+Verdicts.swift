@@ -9,7 +9,7 @@ extension MonitorCore {
     func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
         receiveEvents()
         defer { finish() }
-        if interfacesAreStale { readInterfaces() }
+        if !staleInterfaces.isEmpty { readInterfaces() }
         guard let reader = connection?.reader else { return .unknown(.noNetlink) }
         let queried = addresses?.compactMap(\.hostAddress) ?? configuration.generalAddresses
         let options = SparseOptions(PathOptions())

@@ -17,7 +17,7 @@ actor MonitorCore {
     private(set) var connection: NetlinkConnection?
     private var reconnectDue: ContinuousClock.Instant?
     var schedule: RecomputeSchedule
-    var interfacesAreStale = true
+    var staleInterfaces = StaleInterfaces.everything
     var isRemainderScheduled = false
     /// Whether a revalidation is in progress. Until it ends, each lookup updates its targets, even if the verdict is
     /// unchanged, because their generations must increase.
@@ -114,8 +114,13 @@ actor MonitorCore {
         reconnectDue = now + configuration.reconnectInterval
     }
 
+    /// Receives and processes all pending notifications.
+    ///
+    /// The lookups for the first notifications come before the socket is drained. Usually nothing else is pending, and
+    /// draining would only delay the status. If draining detects a loss, everything is looked up again.
     func receiveEvents() {
         do {
+            if let batch = try connection?.events.receive() { process(batch) }
             if let batch = try connection?.events.drain() { process(batch) }
         } catch {
             disconnect(error)
@@ -126,7 +131,7 @@ actor MonitorCore {
 
     func catchUp() {
         receiveEvents()
-        if addresses.book.hasMarks || interfacesAreStale { recompute(.changed, now: now) }
+        if addresses.book.hasMarks || !staleInterfaces.isEmpty { recompute(.changed, now: now) }
         finish()
     }
 
@@ -138,22 +143,19 @@ actor MonitorCore {
         if batch.isOverrun {
             markEverything()
         } else {
-            for event in Set(batch.events) { mark(event) }
+            for event in batch.distinctEvents { mark(event) }
         }
         schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
         tick()
     }
 
     private func mark(_ event: NetlinkEvent) {
-        switch event {
-        case .link, .address, .malformed: interfacesAreStale = true
-        default: break
-        }
+        staleInterfaces.mark(event)
         addresses.mark(event)
     }
 
     private func markEverything() {
-        interfacesAreStale = true
+        staleInterfaces.markEverything()
         addresses.markEverything()
     }
 

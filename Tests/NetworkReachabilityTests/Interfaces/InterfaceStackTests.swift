@@ -138,10 +138,10 @@ internal import Testing
         let addresses = [
             InterfaceAddress(interface: 1, address: good, prefixLength: 24, flags: 0x80),
             InterfaceAddress(interface: 1, address: IPAddress("2001:db8::1")!, flags: 0xc0),
-            InterfaceAddress(interface: 2, address: IPAddress("192.0.2.9")!, flags: 0x80),
         ]
+        let assigned = addresses.map(NetworkInterface.AssignedAddress.init)
         let stack = stack([(.fake(index: 2), .ethernet), (.fake(index: 1, name: "wwan0"), .cellular)])
-        let all = stack.describeAll(addresses: addresses) { _ in false }
+        let all = stack.describeAll(addresses: [1: assigned]) { _ in false }
         #expect(all.map(\.index) == [1, 2])
         let modem = try #require(all.first)
         #expect(modem.addresses == [good])

@@ -19,7 +19,7 @@ struct RealInterfaceTests {
         let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
         var classifier = InterfaceClassifier(sysfs: .none)
         let stack = InterfaceStack(links: table, types: classifier.types(of: table))
-        let all = stack.describeAll(addresses: []) { _ in false }
+        let all = stack.describeAll(addresses: [:]) { _ in false }
         return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
     }
 

@@ -1,0 +1,40 @@
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Interfaces and addresses that a monitor reads one by one after their notifications.
+@Suite(.needsNetworkNamespaces)
+struct IncrementalReadingTests {
+    // None of them changes a carrier, because the kernel announces such a change later.
+    private static let changes = [
+        "link set near0 mtu 1400",
+        "addr add 192.0.2.77/24 dev near0",
+        "addr add 203.0.113.1/32 dev lo",
+        "-6 addr add 2001:db8::77/64 dev near0 nodad",
+        "addr del 192.0.2.1/24 dev near0",
+        "-6 addr del 2001:db8::1/64 dev near0",
+        "link add here0 type veth peer name here1",
+        "link add br0 type bridge",
+        "link set here1 master br0",
+        "addr add 198.51.100.1/24 dev here0",
+        "link set here0 name renamed0",
+        "link set here1 nomaster",
+        "link del renamed0",
+        "addr flush dev near0",
+    ]
+
+    @Test func `reading single interfaces has the same result as reading everything`() throws {
+        let testbed = try VethTestbed()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        let monitor = PathMonitor(configuration: configuration)
+        monitor.catchUp()
+        for change in Self.changes {
+            try testbed.near.ip(change)
+            monitor.catchUp()
+            let complete = PathMonitor(configuration: configuration)
+            complete.catchUp()
+            #expect(monitor.snapshot.interfaces == complete.snapshot.interfaces, "after `ip \(change)`")
+        }
+    }
+}

@@ -1,0 +1,90 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchNetlink
+
+/// Lookups of routes, in several datagrams and after failures.
+@Suite(.needsNetworkNamespaces)
+struct RequestSocketTests {
+    private let namespace: NetworkNamespace
+
+    init() throws {
+        namespace = try NetworkNamespace()
+    }
+
+    private static func query(_ index: Int) -> RouteQuery {
+        RouteQuery(IPAddress(bytes: [10, 0, 0, UInt8(index)])!)
+    }
+
+    /// Returns the errors of the answers; 0 for a route.
+    private static func errors(_ answers: [RouteAnswer]) -> [CInt] {
+        answers.map { if case .refused(let errno, _) = $0.lookup { errno } else { 0 } }
+    }
+
+    @Test func `answers are in the order of the queries`() throws {
+        // More than one batch. Every third address has a route, every third a prohibition, and every third no route.
+        try namespace.shell(
+            """
+            for i in $(seq 0 3 198); do
+                echo "route add 10.0.0.$i dev lo"
+                echo "route add prohibit 10.0.0.$((i + 1))"
+            done | ip -batch -
+            """
+        )
+        let answers = try namespace.run {
+            Result { try RequestSocket().lookUp((0..<200).map(Self.query)) }
+        }.get()
+        let noRoute: CInt = 101
+        let prohibited: CInt = 13
+        #expect(Self.errors(answers) == (0..<200).map { [0, prohibited, noRoute][$0 % 3] })
+    }
+
+    @Test func `a lookup succeeds after one whose replies overran the receive buffer`() throws {
+        try namespace.ip("route add 10.0.0.7 dev lo")
+        let (failure, answers) = try namespace.run {
+            Result {
+                let socket = try RequestSocket(receiveBufferSize: 1)
+                let failure = Result { try socket.lookUp((0..<64).map(Self.query)) }
+                return (failure, try socket.lookUp([Self.query(7)]))
+            }
+        }.get()
+        #expect(throws: SystemError.self) { try failure.get() }
+        #expect(Self.errors(answers) == [0])
+    }
+
+    @Test func `a single interface and its addresses are the same as in the complete tables`() throws {
+        try namespace.ip("addr add 192.0.2.1/24 dev lo", "-6 addr add 2001:db8::1/64 dev lo nodad")
+        try namespace.ip("link add here0 type veth peer name here1", "addr add 192.0.2.2/24 dev here0")
+        let (links, addresses, single) = try namespace.run {
+            Result {
+                let socket = try RequestSocket()
+                let links = try socket.links().elements
+                let single = try links.map { link in
+                    let ipv4 = try socket.addresses(of: link.index, .ipv4).elements
+                    let ipv6 = try socket.addresses(of: link.index, .ipv6).elements
+                    return (try socket.link(link.index).elements, ipv4 + ipv6)
+                }
+                return (links, try socket.addresses().elements, single)
+            }
+        }.get()
+        #expect(links.count >= 3)
+        #expect(single.flatMap { $0.0 } == links)
+        for (link, read) in zip(links, single) {
+            #expect(read.1 == addresses.filter { $0.interface == link.index })
+        }
+    }
+
+    @Test func `an interface that does not exist is empty, and leaves no reply behind`() throws {
+        let (link, addresses, links) = try namespace.run {
+            Result {
+                let socket = try RequestSocket()
+                let link = try socket.link(77).elements
+                return (link, try socket.addresses(of: 77, .ipv4).elements, try socket.links().elements)
+            }
+        }.get()
+        #expect(link.isEmpty)
+        #expect(addresses.isEmpty)
+        #expect(links.contains { $0.name == "lo" })
+    }
+}
