@@ -26,15 +26,23 @@ enum ServiceChecks {
 
     /// Returns a warning for each hook that cannot report now, because its program or its credential is missing.
     private static func findings(on hooks: [Hook], credentials path: String?) async -> [DoctorFinding] {
-        let names = await CredentialDirectory(path: path).names()
+        let directory = CredentialDirectory(path: path)
+        // The check of the credentials reports a directory that cannot be read.
+        let isReadable = (try? await directory.check()) != nil
+        let names = await directory.names()
         return hooks.compactMap { (hook) -> DoctorFinding? in
             switch hook.action {
             case .program(let program):
                 return program.fault.map {
-                    DoctorFinding.warning($0, advice: "correct the path or the permissions of the program")
+                    DoctorFinding.warning(
+                        $0,
+                        advice: "correct its path, or permit the user of the service to execute it"
+                    )
                 }
             case .webhook(let webhook):
-                guard let path, let name = webhook.credential, !names.contains(name) else { return nil }
+                guard let path, isReadable, let name = webhook.credential, !names.contains(name) else {
+                    return nil
+                }
                 return DoctorFinding.warning(
                     "a hook uses the credential `\(name)`, which does not exist",
                     advice: "add the file of the credential to `\(path)`"
@@ -64,8 +72,11 @@ enum ServiceChecks {
         return [process, status?.reload.flatMap(finding)].compactMap(\.self)
     }
 
-    private static func process(_ summary: ServiceSummary, version: String?, rights: String?) -> DoctorFinding
-    {
+    private static func process(
+        _ summary: ServiceSummary,
+        version: String?,
+        rights: String?
+    ) -> DoctorFinding {
         let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
         let text = process + (rights.map { "; this user may \($0) requests" } ?? "")
         guard let version, version != NetwatchVersion.current else { return .ok(text) }
