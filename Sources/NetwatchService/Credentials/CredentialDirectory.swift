@@ -46,7 +46,7 @@ package struct CredentialDirectory: CredentialSource {
             let reader = CredentialFileReader(
                 path: "\(path)/\(name)",
                 name: name,
-                user: user,
+                user: self.user,
                 wasRead: wasRead
             )
             return try reader.credential { self.named.set($0, of: name) }
