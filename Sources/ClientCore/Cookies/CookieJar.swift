@@ -58,8 +58,10 @@ final class CookieJar: Sendable {
         self.configured = configured
         self.policy = policy
         self.file = file
-        lock = .of(storage)
+        lock = .retain(storage)
     }
+
+    deinit { CookieStorageLock.release(storage) }
 
     /// Whether another thread is storing or reading cookies of the storage at the moment, and may be waiting for the
     /// disk.
