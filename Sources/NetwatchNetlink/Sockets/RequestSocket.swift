@@ -74,8 +74,8 @@ package final class RequestSocket {
         return answers
     }
 
-    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its queue
-    /// has been empty once.
+    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its
+    /// queue has been empty once.
     private func discardReplies() {
         while true {
             switch handle.receive(into: buffer) {

@@ -22,7 +22,7 @@ struct InterfaceTable: Hashable, Sendable {
         let concernsLoopback = [links[index], link].contains { $0?.isLoopback == true }
         links[index] = link
         if link == nil { addresses[index] = nil }
-        // Only then, because a burst of notifications may replace thousands of links one by one.
+        // Other links are not examined, because a burst of notifications may replace thousands of links one by one.
         guard concernsLoopback else { return }
         isLoopbackDown = links.values.contains { $0.isLoopback && !$0.isUp }
     }

@@ -54,8 +54,8 @@ final class PathReader {
         )
     }
 
-    /// Reads only what is stale. What the kernel must send for a change therefore does not depend on the number of other
-    /// interfaces and their addresses.
+    /// Reads only what is stale, so that the size of the kernel's replies does not depend on the number of other
+    /// interfaces and addresses.
     private func read(
         _ stale: StaleInterfaces,
         into table: inout InterfaceTable
