@@ -72,6 +72,27 @@ internal import Testing
         #expect(try run("queue import \(name) --state-dir \(service.stateDirectory)").hasSuffix(imported))
     }
 
+    @Test func `the socket can have a name of any bytes`() async throws {
+        let service = try await RunningService(in: scratch)
+        try shell("ln -s \(service.socket) \(name)")
+        #expect(try run("status --socket \(name)").contains("running, pid"))
+        for command in ["queue list", "queue stats", "history"] {
+            let output = try run("\(command) --socket \(name)")
+            #expect(output.hasSuffix("status 0\n"), "\(command): \(output)")
+        }
+        try await service.stop()
+        let output = try run("queue list --socket \(name)")
+        #expect(output.hasPrefix("error: no service listens on `\(scratch.path)/f\\xff`\n"), "\(output)")
+        #expect(output.hasSuffix("status 69\n"))
+    }
+
+    @Test func `the length of a socket's name is counted in bytes`() throws {
+        let longest = try run(#"queue list --socket "$(printf '/%0105d\377')""#)
+        #expect(longest.contains("no service listens") && longest.hasSuffix("status 69\n"), "\(longest)")
+        let longer = try run(#"queue list --socket "$(printf '/%0106d\377')""#)
+        #expect(longer.contains("has 108") && longer.hasSuffix("status 64\n"), "\(longer)")
+    }
+
     @Test func `an error prints bytes that are not UTF-8 in hexadecimal`() throws {
         let output = try run(
             #"send http://127.0.0.1:1/ --queue never -T "$(printf '/none/\303\251\377')""#

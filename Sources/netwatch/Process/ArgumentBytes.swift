@@ -18,6 +18,9 @@ struct ArgumentBytes: ExpressibleByArgument, Hashable, CustomStringConvertible {
         bytes = ExactText.encode(argument)
     }
 
+    /// The bytes as ``ExactText``.
+    var exactText: String { ExactText.decode(bytes) }
+
     /// The bytes as text; `nil` if they are not UTF-8.
     var text: String? { String(validating: bytes, as: UTF8.self) }
 

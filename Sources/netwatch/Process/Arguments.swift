@@ -42,7 +42,7 @@ enum Arguments {
             .usage,
             "\(place) \(reason): \(Printer.quoted(index.map { arguments[$0] } ?? text))",
             hint: "only a body (`-d`, `--json`) and the name of a file (`@FILE`, `-T`, `--hosts-from`, "
-                + "`queue import`) can be any bytes; in a URL, percent-encode them, like `%FF`"
+                + "`queue import`, `--socket`) can be any bytes; in a URL, percent-encode them, like `%FF`"
         )
     }
 }
