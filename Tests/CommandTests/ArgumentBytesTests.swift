@@ -72,6 +72,15 @@ internal import Testing
         #expect(try run("queue import \(name) --state-dir \(service.stateDirectory)").hasSuffix(imported))
     }
 
+    @Test func `a recording can have a name of any bytes`() throws {
+        try shell(#"printf 'netwatch\2\0\0\0\0\0\0\0' > \#(name)"#)
+        let replayed = try run("monitor --replay \(name)")
+        #expect(replayed == "the recording has no notifications\nstatus 0\n")
+        let recorded = try run("monitor --record \(name)")
+        #expect(recorded.hasPrefix("error: could not record to `\(scratch.path)/f\\xff`: the file exists"))
+        #expect(recorded.hasSuffix("status 64\n"))
+    }
+
     @Test func `the socket can have a name of any bytes`() async throws {
         let service = try await RunningService(in: scratch)
         try shell("ln -s \(service.socket) \(name)")

@@ -49,9 +49,6 @@ struct ArgumentBytes: ExpressibleByArgument, Hashable, CustomStringConvertible {
         ExactText.hasEscapes(message) ? ArgumentBytes(argument: message).description : message
     }
 
-    /// Calls a function with the bytes and a zero byte, as system calls take a path.
-    func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
-        let characters = bytes.map(CChar.init(bitPattern:)) + [0]
-        return characters.withUnsafeBufferPointer { body($0.baseAddress!) }
-    }
+    /// The bytes and a zero byte, for functions that take a path as a pointer.
+    var cString: [CChar] { bytes.map(CChar.init(bitPattern:)) + [0] }
 }

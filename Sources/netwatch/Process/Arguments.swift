@@ -42,7 +42,8 @@ enum Arguments {
             .usage,
             "\(place) \(reason): \(Printer.quoted(index.map { arguments[$0] } ?? text))",
             hint: "only a body (`-d`, `--json`) and the name of a file (`@FILE`, `-T`, `--hosts-from`, "
-                + "`queue import`, `--socket`) can be any bytes; in a URL, percent-encode them, like `%FF`"
+                + "`queue import`, `--record`, `--replay`, `--socket`) can be any bytes; in a URL, "
+                + "percent-encode them, like `%FF`"
         )
     }
 }

@@ -13,7 +13,7 @@ enum InputFile {
             return try contents(of: .standardInput, "standard input", limit)
         }
         guard !path.bytes.isEmpty else { throw emptyName }
-        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+        let descriptor = open(path.cString, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw CommandError(.usage, "could not read `\(path)`: \(errnoDescription(errno))")
         }

@@ -29,7 +29,7 @@ final class BodyReader: Sendable {
     ) throws(CommandError) -> BodyReader {
         guard !path.bytes.isEmpty else { throw InputFile.emptyName }
         // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
-        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        let descriptor = open(path.cString, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, errnoDescription(errno)) }
         let file = FileDescriptor(owning: descriptor)
         var status = stat()

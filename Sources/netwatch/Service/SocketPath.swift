@@ -20,8 +20,7 @@ enum SocketPath {
     static func requireSocket(_ path: ArgumentBytes) throws(CommandError) {
         try requireUsable(path)
         var status = stat()
-        let result = path.withCString { stat($0, &status) }
-        guard result == 0, status.st_mode & S_IFMT != S_IFSOCK else { return }
+        guard stat(path.cString, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK else { return }
         throw CommandError(.usage, "\(Printer.quoted(path.description)) is not a socket")
     }
 }
