@@ -10,8 +10,8 @@ package enum ServiceProcess {
     ///   - `ENOENT` or `ECONNREFUSED`: no process listens.
     ///   - `EACCES`: this user may not connect.
     ///   - `EAGAIN`: a process listens, but its backlog is full.
-    package static func id(listeningAt path: String) throws(SystemError) -> Int32 {
-        guard let address = UnixSocketAddress(path: path) else {
+    package static func id(listeningAt path: [UInt8]) throws(SystemError) -> Int32 {
+        guard let address = UnixSocketAddress(pathBytes: path) else {
             throw SystemError(call: "connect", errno: ENAMETOOLONG)
         }
         let socket = try unixSocket(.stream)

@@ -44,7 +44,7 @@ enum ServiceChecks {
     }
 
     static func service(_ options: ServiceOptions) async -> [DoctorFinding] {
-        let socket: String
+        let socket: ArgumentBytes
         do throws(CommandError) { socket = try options.path() } catch { return [.problem(error)] }
         let summary = await ServiceSummary.asking(socket, timeout: timeout)
         switch summary.state {
