@@ -33,7 +33,7 @@ extension NetwatchDaemon {
         // Only this can fail, so it is the first change.
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
-        parts.queue.use(new.queue.limits, new.queue.retention)
+        await parts.queue.use(new.queue)
         parts.defaults.replace(new.requestDefaults)
         threshold.level = new.logLevel
         await parts.hooks.use(new.hooks)

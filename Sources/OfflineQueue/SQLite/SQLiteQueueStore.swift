@@ -335,13 +335,8 @@ extension SQLiteQueueStore {
         try await write(rows: 1, durability: .normal) { try $0.removeCompletion(at: position) }
     }
 
-    package func use(_ limits: QueueLimits, _ retention: StoreSettings.Retention) {
-        environment.settings.change { settings in
-            // The spool has the same reserve, and does not change it.
-            let reserve = settings.limits.diskReserve
-            (settings.limits, settings.retention) = (limits, retention)
-            settings.limits.diskReserve = reserve
-        }
+    package func use(_ settings: StoreSettings) {
+        environment.settings.replace(settings)
     }
 
     package func counts() async throws -> QueueCounts {
