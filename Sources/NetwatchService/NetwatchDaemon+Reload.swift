@@ -6,6 +6,7 @@ extension NetwatchDaemon {
     /// The parts of the service that a reload changes.
     struct Reloadable {
         let hosts: HostMonitor
+        let history: HostHistory?
         let hooks: HookReporter
         let server: ControlServer
         let access: AccessRules
@@ -35,6 +36,7 @@ extension NetwatchDaemon {
         parts.access.replace(policy: new.access, quota: new.quota)
         await parts.queue.use(new.queue)
         parts.defaults.replace(new.requestDefaults)
+        parts.history?.use(retention: new.historyRetention)
         threshold.level = new.logLevel
         await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)

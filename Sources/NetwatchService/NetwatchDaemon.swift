@@ -133,6 +133,7 @@ package struct NetwatchDaemon: Sendable {
         let monitoring = Task { await hosts.run(configuration.hosts) }
         let parts = Reloadable(
             hosts: hosts,
+            history: history,
             hooks: hooks,
             server: server,
             access: access,

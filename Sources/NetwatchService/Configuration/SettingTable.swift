@@ -339,6 +339,6 @@ enum SettingTable {
             HostHistory.acceptedRetention,
             \.historyRetention,
             "How long the outages and the uptime of each day are kept."
-        )
+        ).reloadable()
     ]
 }
