@@ -160,7 +160,7 @@ enum SettingTable {
             .milliseconds(1)...Duration.seconds(3600),
             \.queue.credentialTimeout,
             "The time limit for reading a credential."
-        ),
+        ).reloadable(),
         .texts(
             "queue",
             "metered-interfaces",

@@ -3,20 +3,24 @@ internal import NetwatchEventLoop
 /// The settings of the parts of a queue.
 extension OfflineQueue {
     /// Replaces the settings of an open queue that can change: its limits except ``QueueLimits/diskReserve``, its
-    /// retention, the backoff, the numbers of requests in flight, ``Configuration/reconnectSpread``, the rates and the
-    /// weights. The other settings are ignored.
+    /// retention, the backoff, the numbers of requests in flight, ``Configuration/reconnectSpread``, the rates, the
+    /// weights and ``Configuration/credentialTimeout``. The other settings are ignored.
     ///
     /// Stored requests and requests in flight remain, even if they exceed the new limits. New requests start when fewer
     /// than the new numbers are in flight. The backoff and the spread apply to the next delay. A rate permits as many
     /// requests at once as before, but at most its new burst.
     ///
     /// - Precondition: The settings are in the ranges that ``Configuration`` and ``QueueLimits`` state.
-    package func use(_ new: Configuration) {
+    package func use(_ new: Configuration) async {
         configuration.replaceSettings(with: new)
         store.use(StoreSettings(configuration))
         handle(.settings(Scheduler.Settings(configuration, checksPortals: portals != nil)))
         capacityWaiters.changed()
         sweeper.shortenPause(to: .zero)
+        await credentials.use(
+            timeout: configuration.credentialTimeout,
+            maximumWait: configuration.credentialWait
+        )
     }
 }
 
@@ -33,6 +37,7 @@ extension OfflineQueue.Configuration {
         reconnectSpread = new.reconnectSpread
         rates = new.rates
         (hostWeights, laneWeights) = (new.hostWeights, new.laneWeights)
+        credentialTimeout = new.credentialTimeout
     }
 }
 

@@ -83,8 +83,8 @@ internal import Testing
 
     @Test func `a reload applies all keys except these`() {
         let keys = [
-            "service.portal-probe", "web.listen", "queue.stop-timeout", "queue.credential-timeout",
-            "queue.metered-interfaces", "queue.limits.disk-reserve",
+            "service.portal-probe", "web.listen", "queue.stop-timeout", "queue.metered-interfaces",
+            "queue.limits.disk-reserve",
         ]
         #expect(SettingTable.restartKeys == keys)
     }
