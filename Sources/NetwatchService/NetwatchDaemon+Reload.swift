@@ -9,6 +9,7 @@ extension NetwatchDaemon {
         let history: HostHistory?
         let hooks: HookReporter
         let server: ControlServer
+        let webServer: ControlServer?
         let access: AccessRules
         let queue: OfflineQueue
         let defaults: RequestDefaults
@@ -35,6 +36,7 @@ extension NetwatchDaemon {
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
         await parts.queue.use(new.queue)
+        for server in [parts.server, parts.webServer] { server?.use(stopGrace: new.stopGrace) }
         parts.defaults.replace(new.requestDefaults)
         parts.history?.use(retention: new.historyRetention)
         threshold.level = new.logLevel

@@ -136,6 +136,7 @@ package struct NetwatchDaemon: Sendable {
             history: history,
             hooks: hooks,
             server: server,
+            webServer: webServer,
             access: access,
             queue: queue,
             defaults: defaults

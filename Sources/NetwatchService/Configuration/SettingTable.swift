@@ -153,7 +153,7 @@ enum SettingTable {
             .zero...Duration.seconds(60),
             \.queue.stopTimeout,
             "The maximum time for which a stop of the service waits for requests in flight."
-        ),
+        ).reloadable(),
         .duration(
             "queue",
             "credential-timeout",

@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 extension OfflineQueue {
     /// Replaces the settings of an open queue that can change: its limits except ``QueueLimits/diskReserve``, its
     /// retention, the backoff, the numbers of requests in flight, ``Configuration/reconnectSpread``, the rates, the
-    /// weights and ``Configuration/credentialTimeout``. The other settings are ignored.
+    /// weights, ``Configuration/credentialTimeout`` and ``Configuration/stopTimeout``. The other settings are ignored.
     ///
     /// Stored requests and requests in flight remain, even if they exceed the new limits. New requests start when fewer
     /// than the new numbers are in flight. The backoff and the spread apply to the next delay. A rate permits as many
@@ -37,7 +37,7 @@ extension OfflineQueue.Configuration {
         reconnectSpread = new.reconnectSpread
         rates = new.rates
         (hostWeights, laneWeights) = (new.hostWeights, new.laneWeights)
-        credentialTimeout = new.credentialTimeout
+        (credentialTimeout, stopTimeout) = (new.credentialTimeout, new.stopTimeout)
     }
 }
 

@@ -83,7 +83,7 @@ internal import Testing
 
     @Test func `a reload applies all keys except these`() {
         let keys = [
-            "service.portal-probe", "web.listen", "queue.stop-timeout", "queue.metered-interfaces",
+            "service.portal-probe", "web.listen", "queue.metered-interfaces",
             "queue.limits.disk-reserve",
         ]
         #expect(SettingTable.restartKeys == keys)

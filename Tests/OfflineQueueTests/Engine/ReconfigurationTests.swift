@@ -75,10 +75,12 @@ internal import Testing
         var new = configuration
         (new.limits.requests, new.limits.diskReserve) = (7, 1)
         (new.backoffCap, new.stopTimeout) = (.seconds(60), .seconds(70))
+        new.meteredInterfaces = ["wlan0"]
         await queue.use(new)
         let used = await queue.configuration
         #expect(used.limits.requests == 7 && used.limits.diskReserve == configuration.limits.diskReserve)
-        #expect(used.backoffCap == .seconds(60) && used.stopTimeout == configuration.stopTimeout)
+        #expect(used.backoffCap == .seconds(60) && used.stopTimeout == .seconds(70))
+        #expect(used.meteredInterfaces == [])
         let store = try #require(queue.store as? SQLiteQueueStore)
         #expect(store.environment.settings.value == StoreSettings(used))
         await queue.stop()
