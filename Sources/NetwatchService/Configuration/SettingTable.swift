@@ -256,7 +256,7 @@ enum SettingTable {
             "disk-reserve",
             \.queue.limits.diskReserve,
             "The space that new requests leave free on the file system."
-        ),
+        ).reloadable(),
         .share(
             "queue.limits",
             "lane-share",

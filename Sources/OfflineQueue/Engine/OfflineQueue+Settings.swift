@@ -2,9 +2,9 @@ internal import NetwatchEventLoop
 
 /// The settings of the parts of a queue.
 extension OfflineQueue {
-    /// Replaces the settings of an open queue that can change: its limits except ``QueueLimits/diskReserve``, its
-    /// retention, the backoff, the numbers of requests in flight, ``Configuration/reconnectSpread``, the rates, the
-    /// weights, ``Configuration/credentialTimeout`` and ``Configuration/stopTimeout``. The other settings are ignored.
+    /// Replaces the settings of an open queue that can change: its limits, its retention, the backoff, the numbers of
+    /// requests in flight, ``Configuration/reconnectSpread``, the rates, the weights,
+    /// ``Configuration/credentialTimeout`` and ``Configuration/stopTimeout``. The other settings are ignored.
     ///
     /// Stored requests and requests in flight remain, even if they exceed the new limits. New requests start when fewer
     /// than the new numbers are in flight. The backoff and the spread apply to the next delay. A rate permits as many
@@ -13,8 +13,8 @@ extension OfflineQueue {
     /// - Precondition: The settings are in the ranges that ``Configuration`` and ``QueueLimits`` state.
     package func use(_ new: Configuration) async {
         configuration.replaceSettings(with: new)
-        store.use(StoreSettings(configuration))
         handle(.settings(Scheduler.Settings(configuration, checksPortals: portals != nil)))
+        await store.use(StoreSettings(configuration))
         capacityWaiters.changed()
         sweeper.shortenPause(to: .zero)
         await credentials.use(
@@ -27,10 +27,7 @@ extension OfflineQueue {
 extension OfflineQueue.Configuration {
     /// Replaces the settings that can change while the queue is open.
     fileprivate mutating func replaceSettings(with new: OfflineQueue.Configuration) {
-        // The spool has the same reserve, and does not change it.
-        let reserve = limits.diskReserve
         (limits, retention) = (new.limits, new.retention)
-        limits.diskReserve = reserve
         (backoffBase, backoffCap) = (new.backoffBase, new.backoffCap)
         (inflightPerLane, inflightPerOrigin) = (new.inflightPerLane, new.inflightPerOrigin)
         inflight = new.inflight

@@ -113,9 +113,8 @@ package protocol QueueStore: Sendable {
     /// Removes a completion that was handled. The removal need not survive a power loss.
     func removeCompletion(at position: Int64) async throws
 
-    /// Replaces the settings for later changes. The spool keeps its ``QueueLimits/diskReserve``. The key file is not read
-    /// again.
-    func use(_ settings: StoreSettings)
+    /// Replaces the settings for later changes. The key file is not read again.
+    func use(_ settings: StoreSettings) async
 
     /// Returns the number of requests in each state.
     func counts() async throws -> QueueCounts

@@ -82,10 +82,7 @@ internal import Testing
     }
 
     @Test func `a reload applies all keys except these`() {
-        let keys = [
-            "service.portal-probe", "web.listen", "queue.metered-interfaces",
-            "queue.limits.disk-reserve",
-        ]
+        let keys = ["service.portal-probe", "web.listen", "queue.metered-interfaces"]
         #expect(SettingTable.restartKeys == keys)
     }
 

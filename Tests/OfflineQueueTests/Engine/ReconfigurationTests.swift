@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -78,12 +79,25 @@ internal import Testing
         new.meteredInterfaces = ["wlan0"]
         await queue.use(new)
         let used = await queue.configuration
-        #expect(used.limits.requests == 7 && used.limits.diskReserve == configuration.limits.diskReserve)
+        #expect(used.limits == new.limits)
         #expect(used.backoffCap == .seconds(60) && used.stopTimeout == .seconds(70))
         #expect(used.meteredInterfaces == [])
         let store = try #require(queue.store as? SQLiteQueueStore)
         #expect(store.environment.settings.value == StoreSettings(used))
         await queue.stop()
+    }
+
+    @Test func `a new reserve of the disk applies to the next body`() async throws {
+        let files = SimulatedSpoolFiles(fault: .init(capacity: 1_000_000))
+        let store = try await SQLiteQueueStore(directory: directory.path, files: files)
+        let body = Data(count: 300_000)
+        let error = await #expect(throws: QueueError.self) { try await store.spool.store(body) }
+        #expect(error?.code == .insufficientSpace)
+        var settings = StoreSettings()
+        settings.limits.diskReserve = 0
+        await store.use(settings)
+        #expect(try await store.spool.store(body).size == 300_000)
+        await store.close()
     }
 
     @Test func `a new retention applies to the next sweep`() async throws {
@@ -95,7 +109,7 @@ internal import Testing
         #expect(try await store.counts()[.cancelled] == 3)
         var settings = StoreSettings()
         settings.retention.doneCount = 1
-        store.use(settings)
+        await store.use(settings)
         _ = try await store.expire()
         #expect(try await store.counts()[.cancelled] == 1)
         await store.close()

@@ -16,7 +16,7 @@ extension WrappedStore {
 
     func events() async throws -> QueueEvents { try await inner.events() }
 
-    func use(_ settings: StoreSettings) { inner.use(settings) }
+    func use(_ settings: StoreSettings) async { await inner.use(settings) }
 
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         try await inner.enqueue(requests)
