@@ -137,7 +137,7 @@ package struct Scheduler: Sendable {
         /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
         /// The settings changed. Requests in flight remain, even if they exceed the new numbers.
-        case settings(Settings)
+        indirect case settings(Settings)
         /// A user or program asked to try these lanes now.
         case flush(LaneSelection)
         /// The queue stops: no lane may claim requests from now on.
