@@ -95,7 +95,7 @@ let package = Package(
         .executableTarget(
             name: "netwatch",
             dependencies: [
-                "ClientCore", "NetwatchEventLoop", "NetwatchNetlink", "NetwatchService",
+                "ClientCore", "NetwatchEventLoop", "NetwatchNetlink", "NetwatchService", "NetwatchTransport",
                 "NetworkReachability", "OfflineQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),

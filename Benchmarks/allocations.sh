@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints the number of allocations per request of netwatch's clients and of the floor. Run by `web.sh`.
+# Prints the number of allocations per request of netwatch's clients and of the floor. `scripts/bench` runs it
+# within `web.sh`.
 #
 # Usage: allocations.sh FLOORS BENCHMARK
 #     FLOORS     the directory of the compiled allocations.so and transfers

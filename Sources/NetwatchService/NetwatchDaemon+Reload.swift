@@ -6,8 +6,10 @@ extension NetwatchDaemon {
     /// The parts of the service that a reload changes.
     struct Reloadable {
         let hosts: HostMonitor
+        let history: HostHistory?
         let hooks: HookReporter
         let server: ControlServer
+        let webServer: ControlServer?
         let access: AccessRules
         let queue: OfflineQueue
         let defaults: RequestDefaults
@@ -33,8 +35,10 @@ extension NetwatchDaemon {
         // Only this can fail, so it is the first change.
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
-        parts.queue.use(new.queue.limits, new.queue.retention)
+        await parts.queue.use(new.queue)
+        for server in [parts.server, parts.webServer] { server?.use(stopGrace: new.stopGrace) }
         parts.defaults.replace(new.requestDefaults)
+        parts.history?.use(retention: new.historyRetention)
         threshold.level = new.logLevel
         await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)

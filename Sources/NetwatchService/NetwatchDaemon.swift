@@ -140,8 +140,10 @@ package struct NetwatchDaemon: Sendable {
         let monitoring = Task { await hosts.run(configuration.hosts) }
         let parts = Reloadable(
             hosts: hosts,
+            history: history,
             hooks: hooks,
             server: server,
+            webServer: webServer,
             access: access,
             queue: queue,
             defaults: defaults

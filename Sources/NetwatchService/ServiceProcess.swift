@@ -10,7 +10,7 @@ package enum ServiceProcess {
     ///   - `ENOENT` or `ECONNREFUSED`: no process listens.
     ///   - `EACCES`: this user may not connect.
     ///   - `EAGAIN`: a process listens, but its backlog is full.
-    package static func id(listeningAt path: String) throws(SystemError) -> Int32 {
+    package static func id(listeningAt path: [UInt8]) throws(SystemError) -> Int32 {
         try credentials(listeningAt: path).pid
     }
 
@@ -18,12 +18,12 @@ package enum ServiceProcess {
     /// manager, it is the user of the service manager.
     ///
     /// - Throws: ``SystemError`` of `connect`; see ``id(listeningAt:)``.
-    package static func user(listeningAt path: String) throws(SystemError) -> UInt32 {
+    package static func user(listeningAt path: [UInt8]) throws(SystemError) -> UInt32 {
         try credentials(listeningAt: path).uid
     }
 
-    private static func credentials(listeningAt path: String) throws(SystemError) -> PeerCredentials {
-        guard let address = UnixSocketAddress(path: path) else {
+    private static func credentials(listeningAt path: [UInt8]) throws(SystemError) -> PeerCredentials {
+        guard let address = UnixSocketAddress(pathBytes: path) else {
             throw SystemError(call: "connect", errno: ENAMETOOLONG)
         }
         let socket = try unixSocket(.stream)

@@ -44,16 +44,13 @@ enum Main {
         setenv("LIBDISPATCH_LOG", "NO", 0)
         // Without the signal, write(2) reports a closed pipe as EPIPE, which `Printer` handles.
         signal(SIGPIPE, SIG_IGN)
-        do {
-            exit(await run(try Arguments.checked()))
-        } catch {
-            exit(report(error, []))
-        }
+        exit(await run(Arguments.exact()))
     }
 
     private static func run(_ arguments: [String]) async -> CInt {
         do {
             var command = try Netwatch.parseAsRoot(try RootArguments.expand(arguments))
+            try Arguments.requireText(in: command, arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

@@ -117,7 +117,7 @@ struct ServeCommand: AsyncParsableCommand {
     mutating func run() async throws {
         let paths = ServicePaths()
         let socket = socket ?? paths.socket
-        try SocketPath.requireUsable(socket)
+        try SocketPath.requireUsable(ArgumentBytes(socket.utf8))
         var base = ServiceConfiguration(
             stateDirectory: (stateDir ?? paths.stateDirectory).absolutePath,
             socket: socket,

@@ -182,22 +182,22 @@ internal import Testing
         try await service.hasLogged("the service keeps the old values")
         #expect(service.process.errors.values.contains { $0.contains("\(file):2:1: `queue.inflight` is 0") })
         #expect(try await states(service) == ["first": "up"])
-        _ = try write("[queue]\ninflight = 5\n" + host.replacing("NAME", with: "second"))
+        _ = try write("[web]\nlisten = \"127.0.0.1:9\"\n" + host.replacing("NAME", with: "second"))
         service.process.signal(SIGHUP)
         try await service.hasLogged("host `second` is up")
         #expect(try await states(service) == ["second": "up"])
-        try await service.hasLogged("only when the service is restarted: `queue.inflight`")
+        try await service.hasLogged("only when the service is restarted: `web.listen`")
     }
 
     @Test func `a call of the control API reloads the configuration, and returns its faults`() async throws {
         let host = "[[host]]\nname = \"db\"\nroute = \"127.0.0.1\"\n"
         let file = try write("")
         let service = try await RunningService(in: directory, options: ["--config", file])
-        _ = try write("[queue]\ninflight = 5\n" + host)
+        _ = try write("[queue]\ninflight = 5\n[web]\nlisten = \"127.0.0.1:9\"\n" + host)
         let reload = "/v1/reload -X POST"
         #expect(
             try await service.curl(reload)
-                == #"{"hosts":1,"replaced_keys":[],"restart_keys":["queue.inflight"],"v":1}"#
+                == #"{"hosts":1,"replaced_keys":[],"restart_keys":["web.listen"],"v":1}"#
         )
         #expect(try await states(service).keys.sorted() == ["db"])
         _ = try write("[queue]\ninflight = 0\n")
@@ -253,6 +253,24 @@ internal import Testing
         #expect(try await send("third")["code"] as? String == "queue_full")
         #expect(try await service.details(of: "first")["connect_timeout_seconds"] as? Double == 15)
         #expect(try await service.details(of: "second")["connect_timeout_seconds"] as? Double == 2)
+    }
+
+    @Test func `a reload applies the rates, the numbers of requests in flight, the weights and the backoff`()
+        async throws
+    {
+        let server = try ScriptedServer()
+        let file = try write("[queue]\nrates = [\"1/h\"]\n")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        for path in ["/first", "/second"] { try await service.keep(server.url + path) }
+        await server.requests(atLeast: 1)
+        _ = try write(
+            "[queue]\nrates = []\ninflight = 5\nlane-weights = { bulk = 2 }\nbackoff-base = \"1s\"\n"
+        )
+        #expect(
+            try await service.curl("/v1/reload -X POST")
+                == #"{"hosts":0,"replaced_keys":[],"restart_keys":[],"v":1}"#
+        )
+        #expect(await server.requests(atLeast: 2).map(\.target) == ["/first", "/second"])
     }
 
     private func states(_ service: RunningService) async throws -> [String: String] {

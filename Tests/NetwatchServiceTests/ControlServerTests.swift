@@ -157,6 +157,20 @@ internal import Testing
         #expect(try await idle)
         await fixture.gate.open()
     }
+
+    @Test(.timeLimit(.minutes(1))) func `a new grace applies to the next stop`() async throws {
+        let fixture = try ControlFixture { $0.stopGrace = .seconds(3600) }
+        async let stuck = offPool {
+            let client = try fixture.client()
+            try client.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n")
+            return try client.isClosedByServer()
+        }
+        await fixture.gate.isReached()
+        fixture.server.use(stopGrace: .milliseconds(50))
+        await fixture.server.stop()
+        #expect(try await stuck)
+        await fixture.gate.open()
+    }
 }
 
 @Suite(.enabled(if: access("/usr/bin/curl", X_OK) == 0, "curl is not installed"))

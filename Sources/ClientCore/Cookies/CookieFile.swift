@@ -70,8 +70,8 @@ final class CookieFile: Sendable {
         return records.cookies
     }
 
-    /// Writes the cookies that are kept (``CookieRecord/isKept``). If this fails, the file has its old contents, and the cookies stay in memory.
-    /// The next call writes all of them.
+    /// Writes the cookies that are kept (``CookieRecord/isKept``). If this fails, the file has its old contents, and
+    /// the cookies stay in memory. The next call writes all of them.
     ///
     /// - Throws: ``CookieFileError``.
     func save() throws {

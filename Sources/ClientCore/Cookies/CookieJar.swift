@@ -58,8 +58,10 @@ final class CookieJar: Sendable {
         self.configured = configured
         self.policy = policy
         self.file = file
-        lock = .of(storage)
+        lock = .retain(storage)
     }
+
+    deinit { CookieStorageLock.release(storage) }
 
     /// Whether another thread is storing or reading cookies of the storage at the moment, and may be waiting for the
     /// disk.
@@ -155,23 +157,35 @@ final class CookieJar: Sendable {
     /// - Parameter taken: The cookies that were just stored. Only their domains can exceed the limit.
     /// - Returns: Whether cookies were removed.
     private func evict(in taken: [AcceptedCookie], _ now: Date) -> Bool {
-        let before = cookies.count
-        for cookie in cookies where cookie.isExpired(at: now) { storage.deleteCookie(cookie) }
+        var kept = cookies
+        var evicted = kept.filter { $0.isExpired(at: now) }
+        kept.removeAll { $0.isExpired(at: now) }
         for domain in Set(taken.map(\.key.bareDomain)) {
-            let cookies = cookies.filter { CookieKey($0).bareDomain == domain }
-            removeOldest(of: cookies, keeping: Self.maximumPerDomain)
+            evicted += kept.removeOldest(keeping: Self.maximumPerDomain) {
+                CookieKey($0).bareDomain == domain
+            }
         }
-        removeOldest(of: cookies, keeping: Self.maximum)
-        return cookies.count < before
-    }
-
-    private func removeOldest(of cookies: [HTTPCookie], keeping count: Int) {
-        guard cookies.count > count else { return }
-        let oldestFirst = cookies.sorted { $0.created < $1.created }
-        for cookie in oldestFirst.dropLast(count) { storage.deleteCookie(cookie) }
+        evicted += kept.removeOldest(keeping: Self.maximum) { _ in true }
+        for cookie in evicted { storage.deleteCookie(cookie) }
+        return !evicted.isEmpty
     }
 
     private var cookies: [HTTPCookie] { storage.cookies ?? [] }
+}
+
+extension [HTTPCookie] {
+    /// Removes and returns the oldest of the cookies that match, so that at most `count` of them remain.
+    fileprivate mutating func removeOldest(
+        keeping count: Int,
+        where matches: (HTTPCookie) -> Bool
+    ) -> [HTTPCookie] {
+        let matching = filter(matches)
+        guard matching.count > count else { return [] }
+        let oldest = matching.sorted { $0.created < $1.created }.dropLast(count)
+        let removed = Set(oldest.map { ObjectIdentifier($0) })
+        removeAll { removed.contains(ObjectIdentifier($0)) }
+        return Array(oldest)
+    }
 }
 
 extension HTTPCookie {

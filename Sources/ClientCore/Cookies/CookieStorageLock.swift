@@ -6,43 +6,36 @@ internal import Synchronization
 /// Several sessions may have the same storage, each with its own ``CookieJar``.
 final class CookieStorageLock: Sendable {
     private struct Entry {
-        weak var lock: CookieStorageLock?
-        /// The identity of the lock, which is still known while the lock is deinitialized.
-        let id: ObjectIdentifier
-
-        init(_ lock: CookieStorageLock) {
-            self.lock = lock
-            id = ObjectIdentifier(lock)
-        }
+        let lock = CookieStorageLock()
+        var users = 0
     }
 
     /// The locks of the storages that have jars.
-    private static let locks = Mutex<[ObjectIdentifier: Entry]>([:])
+    private static let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
     let mutex = Mutex<Void>(())
-    private let storage: ObjectIdentifier
 
-    private init(_ storage: ObjectIdentifier) {
-        self.storage = storage
-    }
+    private init() {}
 
-    deinit {
-        let (storage, id) = (storage, ObjectIdentifier(self))
-        // Another lock may have replaced this one.
-        Self.locks.withLock { locks in
-            if locks[storage]?.id == id { locks[storage] = nil }
+    /// Returns the lock of a storage. The caller must retain the storage until it has called ``release(_:)``, because
+    /// otherwise another storage may get the same address.
+    static func retain(_ storage: HTTPCookieStorage) -> CookieStorageLock {
+        let id = ObjectIdentifier(storage)
+        return entries.withLock { entries in
+            var entry = entries[id] ?? Entry()
+            entry.users += 1
+            entries[id] = entry
+            return entry.lock
         }
     }
 
-    /// Returns the lock of a storage. The owner of the lock must retain the storage, because otherwise another storage
-    /// may get the same address.
-    static func of(_ storage: HTTPCookieStorage) -> CookieStorageLock {
-        let storage = ObjectIdentifier(storage)
-        return locks.withLock { locks in
-            if let lock = locks[storage]?.lock { return lock }
-            let lock = CookieStorageLock(storage)
-            locks[storage] = Entry(lock)
-            return lock
+    /// Ends the use that ``retain(_:)`` began.
+    static func release(_ storage: HTTPCookieStorage) {
+        let id = ObjectIdentifier(storage)
+        entries.withLock { entries in
+            guard var entry = entries.removeValue(forKey: id) else { return }
+            entry.users -= 1
+            if entry.users > 0 { entries[id] = entry }
         }
     }
 }

@@ -210,8 +210,8 @@ actor RequestCore {
         }
         let hooks = context.hooks
         // The adapter must see the fields that the request's own owner has added since the request was created.
-        let isAdapted = attempt == 1 && ownerOffer.addedFields.isEmpty
-        let adapted = isAdapted ? firstRequest : Result { try hooks.adapt(original, plan.policy) }
+        let isFirstRequest = attempt == 1 && ownerOffer.addedFields.isEmpty
+        let adapted = isFirstRequest ? firstRequest : Result { try hooks.adapt(original, plan.policy) }
         guard let interceptor = hooks.interceptor, !plan.policy.isAdapted, let request = adapted.value else {
             return prepared(attempt, adapted)
         }

@@ -7,9 +7,10 @@ public import FoundationNetworking
 ///
 /// It is called once for each attempt, before the first request, and not for redirects. If a header field is added to
 /// the request after its creation and before its start (an idempotency key of the queue, for example), the adapter is
-/// called again for the first attempt, on the request's own queue. The header fields that it adds
-/// are fields of the request: a redirect to another origin keeps them, except the fields with credentials that
-/// <doc:Authentication> lists.
+/// called again for the first attempt, on the request's own queue.
+///
+/// The header fields that the adapter adds are fields of the request: a redirect to another origin keeps them, except
+/// the fields with credentials that <doc:Authentication> lists.
 @preconcurrency public protocol RequestAdapter: Sendable {
     /// Returns the request to send.
     ///

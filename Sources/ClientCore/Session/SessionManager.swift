@@ -81,7 +81,14 @@ public final class SessionManager: Sendable {
     ///
     /// - Parameter unixSocketPath: The socket's path, at most 107 bytes.
     public convenience init(unixSocketPath: String) {
-        self.init(engine: .shared, settings: SessionSettings(unixSocketPath: unixSocketPath))
+        self.init(exactUnixSocketPath: ExactText.representing(unixSocketPath))
+    }
+
+    /// Creates a session that sends all requests to one unix socket, whose path can be any bytes.
+    ///
+    /// - Parameter exactUnixSocketPath: The socket's path, as an `ExactText` of at most 107 bytes.
+    package convenience init(exactUnixSocketPath: String) {
+        self.init(engine: .shared, settings: SessionSettings(unixSocketPath: exactUnixSocketPath))
     }
 
     /// Creates a session without cookies and header fields, like ``bare()``.

@@ -12,7 +12,9 @@ extension NetlinkRecording {
         private var version = NetlinkRecording.oldestVersion
 
         /// Opens a recording and checks its header.
-        package static func opening(_ path: String) throws(Failure) -> Reader {
+        ///
+        /// - Parameter path: The path of the file, which can be any bytes.
+        package static func opening(_ path: UnsafePointer<CChar>) throws(Failure) -> Reader {
             var reader = Reader(file: try opened(path))
             try reader.readHeader()
             return reader
@@ -22,7 +24,7 @@ extension NetlinkRecording {
             self.file = file
         }
 
-        private static func opened(_ path: String) throws(Failure) -> FileDescriptor {
+        private static func opened(_ path: UnsafePointer<CChar>) throws(Failure) -> FileDescriptor {
             do throws(SystemError) {
                 // Without O_NONBLOCK, opening a pipe would wait for a writer.
                 let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
@@ -108,10 +110,12 @@ extension NetlinkRecording {
 
     /// Checks a whole recording without keeping it in memory. Returns the number of records.
     ///
-    /// - Parameter visit: Called with each record. Default: does nothing.
+    /// - Parameters:
+    ///   - path: The path of the file, which can be any bytes.
+    ///   - visit: Called with each record. Default: does nothing.
     /// - Throws: ``Failure`` for the first error in the file.
     package static func check(
-        _ path: String,
+        _ path: UnsafePointer<CChar>,
         visiting visit: (Record) -> Void = { _ in }
     ) throws(Failure) -> Int {
         var reader = try Reader.opening(path)

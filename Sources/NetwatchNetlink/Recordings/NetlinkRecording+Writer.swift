@@ -6,38 +6,38 @@ extension NetlinkRecording {
     /// is full.
     package struct Writer: ~Copyable {
         private let file: FileDescriptor
-        private let path: String
         private var size = 0
 
         /// Creates the file and writes its header. Only this user gets permissions, because notifications contain
         /// addresses and routes.
         ///
-        /// - Parameter replacesExisting: Whether an existing regular file is emptied and used. If `false`, an existing
-        ///   file is an error.
+        /// - Parameters:
+        ///   - path: The path of the file, which can be any bytes.
+        ///   - replacesExisting: Whether an existing regular file is emptied and used. If `false`, an existing file is an
+        ///     error.
         /// - Throws: ``SystemError`` of `open` (`EEXIST`), or of writing the header.
         package static func creating(
-            _ path: String,
+            _ path: UnsafePointer<CChar>,
             replacesExisting: Bool
         ) throws(SystemError) -> Writer {
             let file = replacesExisting ? try emptied(path) : try made(path)
-            var writer = Writer(file: file, path: path)
+            var writer = Writer(file: file)
             try writer.write(NetlinkRecording.header)
             return writer
         }
 
-        private init(file: consuming FileDescriptor, path: String) {
+        private init(file: consuming FileDescriptor) {
             self.file = file
-            self.path = path
         }
 
-        private static func made(_ path: String) throws(SystemError) -> FileDescriptor {
+        private static func made(_ path: UnsafePointer<CChar>) throws(SystemError) -> FileDescriptor {
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
             return FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
         }
 
         /// Opens a file, checks that it is a regular file, and then empties it. So the permissions of a device or pipe
         /// are not changed, and a pipe does not block.
-        private static func emptied(_ path: String) throws(SystemError) -> FileDescriptor {
+        private static func emptied(_ path: UnsafePointer<CChar>) throws(SystemError) -> FileDescriptor {
             let flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC
             let file = FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
             let descriptor = file.rawValue

@@ -16,9 +16,10 @@ final class DatagramBuffer {
     private var received = 0
     private var taken = 0
 
-    /// - Parameter capacity: The maximum number of datagrams, at most ``maxCapacity``, which is the default. With 1, the
-    ///   buffer never contains a datagram that the descriptor does not report as readable.
+    /// - Parameter capacity: The maximum number of datagrams: 1 to ``maxCapacity``, which is the default. With 1, no
+    ///   datagram is left in the buffer when the descriptor is no longer readable.
     init(capacity: Int = DatagramBuffer.maxCapacity) {
+        precondition((1...Self.maxCapacity).contains(capacity))
         // The kernel provides the pages of the memory when they are used first.
         memory = .allocate(byteCount: capacity * Self.datagramSize, alignment: 8)
         datagrams = .allocate(capacity: capacity)

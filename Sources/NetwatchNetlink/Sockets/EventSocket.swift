@@ -72,12 +72,12 @@ package final class EventSocket {
         try handle.attach(filter.program)
     }
 
-    /// Receives pending notifications with one system call. Others may remain, and the loss of others may not be detected
-    /// yet; ``drain()`` must follow.
+    /// Receives pending notifications with one system call. Others may remain, and the loss of others may not be
+    /// detected yet; ``drain()`` must follow.
     ///
-    /// The caller may read the kernel's state before it drains the socket. Draining needs at least two more system calls,
-    /// even if nothing else is pending. If the system call reports an overrun, this method drains the socket itself,
-    /// because the caller may then read the kernel's state only after that.
+    /// The caller may read the kernel's state before it drains the socket. Draining needs at least two more system
+    /// calls, even if nothing else is pending. If the system call reports an overrun, this method drains the socket
+    /// itself, because the caller may then read the kernel's state only after that.
     ///
     /// - Throws: ``SystemError`` if the socket is unusable and must be opened again.
     package func receive() throws(SystemError) -> Batch {

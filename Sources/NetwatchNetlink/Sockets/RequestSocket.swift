@@ -74,8 +74,8 @@ package final class RequestSocket {
         return answers
     }
 
-    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its queue
-    /// has been empty once.
+    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its
+    /// queue has been empty once.
     private func discardReplies() {
         while true {
             switch handle.receive(into: buffer) {
@@ -208,7 +208,9 @@ package final class RequestSocket {
     ///
     /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
     /// consistent result, and each change causes another lookup.
-    private func dump<Element>(
+    ///
+    /// - Throws: ``SystemError`` if the kernel ends the dump with an error, or not all replies arrive.
+    func dump<Element>(
         type: CInt,
         replyType: CInt,
         header: some BitwiseCopyable,
@@ -237,10 +239,14 @@ package final class RequestSocket {
                 guard message.sequenceNumber == sequenceNumber else { continue }
                 if message.flags & UInt16(NLM_F_DUMP_INTR) != 0 { result.isInterrupted = true }
                 switch CInt(message.type) {
-                case NLMSG_DONE: return result
-                // The interface of a filtered dump does not exist.
-                case NLMSG_ERROR where message.refusal == ENODEV: return result
-                case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
+                // A complete dump ends with 0. With ENODEV, the interface of a filtered dump does not exist. With any
+                // other error, entries may be missing.
+                case NLMSG_DONE, NLMSG_ERROR:
+                    let errno = message.refusal
+                    guard errno == 0 || errno == ENODEV else {
+                        throw SystemError(call: "netlink dump", errno: errno)
+                    }
+                    return result
                 // Other message types must not reach libnl's parsers: libnl creates a different type of object for each
                 // message type.
                 case type: result.add(message, element)
@@ -269,9 +275,9 @@ package final class RequestSocket {
 }
 
 extension NetlinkMessage {
-    /// The error number in an `NLMSG_ERROR` message.
+    /// The error number at the start of an `NLMSG_ERROR` or `NLMSG_DONE` message.
     fileprivate var refusal: CInt {
-        familyHeader(nlmsgerr.self).map { -$0.error } ?? EBADMSG
+        familyHeader(CInt.self).map { -$0 } ?? EBADMSG
     }
 }
 

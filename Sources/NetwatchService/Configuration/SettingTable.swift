@@ -111,56 +111,56 @@ enum SettingTable {
             inflight,
             \.queue.inflight,
             "The maximum number of requests in flight."
-        ),
+        ).reloadable(),
         .integer(
             "queue",
             "inflight-per-origin",
             inflight,
             \.queue.inflightPerOrigin,
             "The maximum number of requests in flight to each scheme, host and port."
-        ),
+        ).reloadable(),
         .integer(
             "queue",
             "inflight-per-lane",
             inflight,
             \.queue.inflightPerLane,
             "The maximum number of requests in flight in each lane that is not FIFO."
-        ),
+        ).reloadable(),
         .duration(
             "queue",
             "backoff-base",
             .milliseconds(1)...longest,
             \.queue.backoffBase,
             "The minimum delay after a failure. The maximum doubles with each failure in a row."
-        ),
+        ).reloadable(),
         .duration(
             "queue",
             "backoff-cap",
             .milliseconds(1)...longest,
             \.queue.backoffCap,
             "The maximum delay after failures, at least `backoff-base`."
-        ),
+        ).reloadable(),
         .duration(
             "queue",
             "reconnect-spread",
             .zero...longest,
             \.queue.reconnectSpread,
             "The maximum random delay before the first requests after an outage or a start."
-        ),
+        ).reloadable(),
         .duration(
             "queue",
             "stop-timeout",
             .zero...Duration.seconds(60),
             \.queue.stopTimeout,
             "The maximum time for which a stop of the service waits for requests in flight."
-        ),
+        ).reloadable(),
         .duration(
             "queue",
             "credential-timeout",
             .milliseconds(1)...Duration.seconds(3600),
             \.queue.credentialTimeout,
             "The time limit for reading a credential."
-        ),
+        ).reloadable(),
         .texts(
             "queue",
             "metered-interfaces",
@@ -183,7 +183,7 @@ enum SettingTable {
             guard rates.count == texts.count, hosts.count == rates.count else { return nil }
             configuration.queue.rates = rates
             return ()
-        },
+        }.reloadable(),
         .weights("queue", "host-weights", "The weights by which waiting hosts share the slots.") {
             configuration,
             weights in
@@ -191,14 +191,14 @@ enum SettingTable {
             guard Set(hosts).count == weights.count else { return nil }
             configuration.queue.hostWeights = weights
             return ()
-        },
+        }.reloadable(),
         .weights("queue", "lane-weights", "The weights of lanes, by label, among the lanes of their origin.")
         {
             configuration,
             weights in
             configuration.queue.laneWeights = weights
             return ()
-        },
+        }.reloadable(),
     ]
 
     /// The defaults of requests that clients submit.
@@ -256,7 +256,7 @@ enum SettingTable {
             "disk-reserve",
             \.queue.limits.diskReserve,
             "The space that new requests leave free on the file system."
-        ),
+        ).reloadable(),
         .share(
             "queue.limits",
             "lane-share",
@@ -339,6 +339,6 @@ enum SettingTable {
             HostHistory.acceptedRetention,
             \.historyRetention,
             "How long the outages and the uptime of each day are kept."
-        )
+        ).reloadable()
     ]
 }

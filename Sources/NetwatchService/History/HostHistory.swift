@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
+internal import Synchronization
 
 /// The history of the watched hosts, in a separate database.
 ///
@@ -28,7 +29,7 @@ package final class HostHistory: Sendable {
 
     private let path: String
     /// How long outages and the buckets of days are kept, in seconds.
-    private let retention: Int64
+    private let retention: Atomic<Int64>
     private let database: DatabaseQueue
 
     /// Opens the database, or creates it with mode 0600.
@@ -37,12 +38,17 @@ package final class HostHistory: Sendable {
     /// - Throws: ``HistoryFault`` if the file cannot be used, or belongs to a newer version.
     package init(path: String, retention: Duration = HostHistory.defaultRetention) throws {
         self.path = path
-        self.retention = retention.components.seconds
+        self.retention = Atomic(retention.components.seconds)
         do {
             database = try Self.open(path)
         } catch {
             throw HistoryFault(path, error, isOpening: true)
         }
+    }
+
+    /// Replaces how long outages and the buckets of days are kept, from the next removal on.
+    package func use(retention: Duration) {
+        self.retention.store(retention.components.seconds, ordering: .relaxed)
     }
 
     private static func open(_ path: String) throws -> DatabaseQueue {
@@ -179,7 +185,8 @@ package final class HostHistory: Sendable {
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func removeOld(now: Int64) async throws {
-        try await write { [retention] database in
+        let retention = retention.load(ordering: .relaxed)
+        try await write { database in
             for tier in HistoryTier.allCases {
                 try database.execute(
                     sql: "DELETE FROM bucket WHERE tier = ? AND start < ?",

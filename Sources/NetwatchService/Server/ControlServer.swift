@@ -3,6 +3,7 @@ package import Logging
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import Synchronization
 
 /// A server of the control API: HTTP/1.1 on a unix socket or on a TCP port.
 ///
@@ -11,7 +12,8 @@ internal import NIOPosix
 package final class ControlServer: Sendable {
     private let listener: ControlListener
     private let connections: ControlConnections
-    private let limits: Limits
+    /// The value of ``Limits/stopGrace`` for the next stop.
+    private let stopGrace: Mutex<Duration>
 
     /// The thread that serves the connections of all servers of the process. It is never shut down: a handler may run
     /// longer than the grace period of a stop, and still needs it then.
@@ -40,7 +42,7 @@ package final class ControlServer: Sendable {
         inherited: CInt? = nil,
         prepare: @escaping @Sendable () throws(ControlSocketError) -> Void = {}
     ) throws(ControlSocketError) {
-        self.limits = limits
+        stopGrace = Mutex(limits.stopGrace)
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
         var dependencies = ControlListener.Dependencies(
@@ -77,7 +79,7 @@ package final class ControlServer: Sendable {
         logger: Logger,
         inherited: CInt? = nil
     ) throws(ControlSocketError) {
-        self.limits = limits
+        stopGrace = Mutex(limits.stopGrace)
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
         var dependencies = ControlListener.Dependencies(
@@ -102,13 +104,18 @@ package final class ControlServer: Sendable {
         connections.setUserConnections(userConnections)
     }
 
+    /// Replaces ``Limits/stopGrace`` for the next stop.
+    package func use(stopGrace: Duration) {
+        self.stopGrace.withLock { $0 = stopGrace }
+    }
+
     /// Stops the server: removes the socket, waits up to ``Limits/stopGrace`` for requests in flight, and closes the
     /// remaining connections.
     ///
     /// Closing a connection cancels the task of its handler. Stopping twice has no effect.
     package func stop() async {
         listener.stop()
-        await connections.stop(grace: limits.stopGrace)
+        await connections.stop(grace: stopGrace.withLock { $0 })
     }
 
     deinit {

@@ -9,10 +9,13 @@ package struct UnixSocketAddress {
     private let bytes: [UInt8]
     private let isAbstract: Bool
 
+    /// Returns `nil` for a path that ``init(pathBytes:)`` refuses.
+    init?(path: String) { self.init(pathBytes: Array(path.utf8)) }
+
     /// Returns `nil` for a path that is empty, contains a NUL or is longer than ``longestPath``. The kernel would
     /// truncate a path that is too long, and choose a name if it is empty.
-    init?(path: String) {
-        bytes = Array(path.utf8)
+    init?(pathBytes: [UInt8]) {
+        bytes = pathBytes
         isAbstract = false
         guard !bytes.isEmpty, bytes.count <= Self.longestPath, !bytes.contains(0) else { return nil }
     }

@@ -58,8 +58,13 @@ extension CurlMulti {
             remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
         }
         if !transfers.isEmpty { checkIdleness() }
+        return endTurn(ending: late.map(\.id))
+    }
+
+    /// Ends a turn in which netwatch, not libcurl, has ended these transfers.
+    func endTurn(ending ended: [TransferID]) -> Turn {
         turn.removeAll()
-        turn.ended += late.map(\.id)
+        turn.ended += ended
         deliverEvents()
         return turn
     }
@@ -68,6 +73,10 @@ extension CurlMulti {
         idleTimer = loop.schedule(at: .now + IdleTracker.interval, onIdleCheck)
     }
 
+    /// Lets libcurl handle events, and collects the results.
+    ///
+    /// No callback and no delivered event may call this function again: ``turn`` would lose the results so far. The
+    /// engine enqueues all calls that callers make meanwhile.
     func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
         watchdog.turnWillBegin()
@@ -85,7 +94,7 @@ extension CurlMulti {
     }
 
     /// Delivers the events of this turn. Records the milestones that the transfers reached.
-    func deliverEvents() {
+    private func deliverEvents() {
         guard !withEvents.isEmpty else { return }
         swap(&withEvents, &delivering)
         defer { delivering.removeAll(keepingCapacity: true) }

@@ -161,10 +161,7 @@ final class CurlMulti {
         guard code == CURLE_OK else {
             _ = remove(id)
             transfer.finish(code)
-            turn.removeAll()
-            turn.ended.append(id)
-            deliverEvents()
-            return turn
+            return endTurn(ending: [id])
         }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }

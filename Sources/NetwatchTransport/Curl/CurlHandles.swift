@@ -36,6 +36,11 @@ struct EasyHandle: ~Copyable {
         try check(value.withCString { netwatch_easy_set_string(rawValue, option, $0) }, option)
     }
 
+    /// Sets the bytes that an ``ExactText`` represents.
+    func set(_ option: CURLoption, exact value: String) throws(TransferFailure) {
+        try check(ExactText.withCString(of: value) { netwatch_easy_set_string(rawValue, option, $0) }, option)
+    }
+
     func set(_ option: CURLoption, pointer value: UnsafeRawPointer?) throws(TransferFailure) {
         try check(netwatch_easy_set_pointer(rawValue, option, value), option)
     }

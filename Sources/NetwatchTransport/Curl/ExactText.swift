@@ -1,7 +1,15 @@
-/// Text that represents arbitrary bytes of a header field, so that they can be sent again unchanged.
+/// Text that represents arbitrary bytes, of a header field or of an argument, so that they can be used unchanged.
 ///
-/// Bytes that are valid UTF-8 are represented by their text. If they are not, each byte from 0x80 is represented by a
-/// private character, U+F700 plus the byte.
+/// Bytes that are valid UTF-8 without private characters are represented by their text. Otherwise, each byte from 0x80
+/// is represented by a private character, U+F700 plus the byte.
+///
+/// Different bytes have different texts, because ``encode(_:)`` is the inverse of ``decode(_:)``:
+/// - If the text of the bytes has no private characters, `encode` returns its UTF-8, which are the bytes.
+/// - Otherwise, a byte from 0x80 has become a private character, and each character represents one byte. `encode`
+///   returns these bytes.
+///
+/// Each part of such a text represents the corresponding part of the bytes. In the first case, this is the UTF-8 of the
+/// part. In the second case, a part without private characters is ASCII.
 ///
 /// A text of the program may contain the same characters and mean them. It is therefore not an exact text, but
 /// ``representing(_:)`` makes it one.
@@ -38,7 +46,8 @@ package enum ExactText {
         return bytes.withUnsafeBufferPointer { body($0.baseAddress!) }
     }
 
-    private static func hasEscapes(_ text: String) -> Bool {
+    /// Returns whether the text has private characters. A text without them represents its UTF-8.
+    package static func hasEscapes(_ text: String) -> Bool {
         text.utf8.contains(leadByte) && text.unicodeScalars.contains { escapes.contains($0.value) }
     }
 }

@@ -91,8 +91,8 @@ final class HostLimiter {
         return started
     }
 
-    /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the server
-    /// first. Returns the transfers that may begin now.
+    /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the
+    /// server first. Returns the transfers that may begin now.
     func endProbing(_ key: Key) -> [TransferID] {
         guard let host = hosts[key], host.isProbing else { return [] }
         host.isProbing = false

@@ -133,8 +133,8 @@ package actor TransferEngine {
         while let id = ids.popFirst() { ids += beginAdmitted(id) }
     }
 
-    /// Begins a transfer that the limiter has admitted. If it fails immediately, returns the transfers that may begin in
-    /// its place.
+    /// Begins a transfer that the limiter has admitted. If it fails immediately, returns the transfers that may begin
+    /// in its place.
     private func beginAdmitted(_ id: TransferID) -> [TransferID] {
         guard let transfer = transfers[id], transfer.stage == .waiting else { return [] }
         transfer.begin(loop)

@@ -49,7 +49,7 @@ extension TransferRequest {
     /// Checks that the path of a unix socket fits into `sockaddr_un.sun_path`, which has 108 bytes including the final
     /// NUL (`unix(7)`).
     private static func validate(socketPath: String) throws(TransferFailure) {
-        let bytes = socketPath.utf8
+        let bytes = ExactText.encode(socketPath)
         guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
             throw .refused(
                 CURLE_BAD_FUNCTION_ARGUMENT,

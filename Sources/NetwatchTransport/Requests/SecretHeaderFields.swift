@@ -10,15 +10,13 @@ package enum SecretHeaderFields {
     /// The fields that APIs use for keys and tokens. Names that several APIs share come first.
     private static let ofAPIs: Set<String> = [
         "x-api-key", "api-key", "apikey", "x-apikey", "x-api-token", "x-auth-token", "x-auth-key",
-        "x-access-token",
-        "x-access-key", "x-secret-key", "x-session-token", "x-auth", "x-session-id",
+        "x-access-token", "x-access-key", "x-secret-key", "x-session-token", "x-auth", "x-session-id",
         // GitLab, HashiCorp, Cloudflare, AWS, Google, Azure, Datadog, Honeycomb, Shopify, RapidAPI, Docker, Sentry
         "private-token", "job-token", "deploy-token", "x-gitlab-token", "x-vault-token", "x-consul-token",
         "x-nomad-token", "x-auth-user-service-key", "x-amz-security-token", "x-goog-api-key",
         "x-goog-iam-authorization-token", "ocp-apim-subscription-key", "x-functions-key", "dd-api-key",
         "dd-application-key", "x-honeycomb-team", "x-shopify-access-token", "x-rapidapi-key",
-        "x-registry-auth",
-        "x-sentry-auth",
+        "x-registry-auth", "x-sentry-auth",
     ]
 
     /// The fields of a request that contain credentials or cookies: the standard fields, and the fields that many APIs

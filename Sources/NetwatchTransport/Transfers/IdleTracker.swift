@@ -31,8 +31,8 @@ struct IdleTracker {
 }
 
 extension Transfer {
-    /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isResponseLate`` if the
-    /// response timeout is exceeded.
+    /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isResponseLate`` if
+    /// the response timeout is exceeded.
     func timeoutMessage(at now: ContinuousClock.Instant) -> String? {
         let responseTimeout = currentResponseTimeout
         if let timeout = responseTimeout ?? request.idleTimeout, isIdle(for: timeout, at: now) {

@@ -155,9 +155,8 @@ extension Transfer {
     }
 
     private var bodyExpands: TransferFailure {
-        let message =
-            "\(ReceiveLimiter.encodedReadSize) bytes of the response body decode to more than \(ReceiveLimiter.readLimit) bytes"
-        return undecodable(message)
+        let (encoded, limit) = (ReceiveLimiter.encodedReadSize, ReceiveLimiter.readLimit)
+        return undecodable("\(encoded) bytes of the response body decode to more than \(limit) bytes")
     }
 
     private func undecodable(_ message: String) -> TransferFailure {

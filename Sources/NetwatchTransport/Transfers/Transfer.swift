@@ -61,7 +61,8 @@ final class Transfer {
     var isFinished = false
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isResponseLate = false
-    /// The trust evaluator of the most recent TLS connection that libcurl made for this transfer; `nil` if there was none.
+    /// The trust evaluator of the most recent TLS connection that libcurl made for this transfer; `nil` if there was
+    /// none.
     var evaluator: TrustEvaluator?
     /// The server that the program has accepted for this transfer.
     var acceptedServer: PresentedTrust?

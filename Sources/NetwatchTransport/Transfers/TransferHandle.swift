@@ -66,8 +66,8 @@ final class TransferHandle {
     /// Records that libcurl has begun the transfer.
     func transferBegins() { hasBegun = true }
 
-    /// Records that the transfer has ended. Drops its header fields if they contain secrets, because the handle may stay
-    /// unused for a minute or more.
+    /// Records that the transfer has ended. Drops its header fields if they contain secrets, because the handle may
+    /// stay unused for a minute or more.
     func transferEnded() {
         transfer = nil
         hasBegun = false
@@ -94,7 +94,6 @@ final class TransferHandle {
     ///   - timeouts: Its timeouts, reduced by the time that has already passed.
     func prepare(for transfer: Transfer, _ timeouts: TransferTimeouts) throws(TransferFailure) {
         self.transfer = transfer
-        hasBegun = false
         message.clear()
         try easy.set(CURLOPT_URL, transfer.request.url)
         try easy.apply(timeouts)

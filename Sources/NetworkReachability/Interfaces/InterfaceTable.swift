@@ -19,8 +19,11 @@ struct InterfaceTable: Hashable, Sendable {
 
     /// Replaces the interface with an index. Without a new one, its addresses are removed, too.
     mutating func replaceLink(_ index: UInt32, with link: Link?) {
+        let concernsLoopback = [links[index], link].contains { $0?.isLoopback == true }
         links[index] = link
         if link == nil { addresses[index] = nil }
+        // Other links are not examined, because a burst of notifications may replace thousands of links one by one.
+        guard concernsLoopback else { return }
         isLoopbackDown = links.values.contains { $0.isLoopback && !$0.isUp }
     }
 

@@ -34,8 +34,11 @@ struct StaleInterfaces: Hashable, Sendable {
         self.addresses.insert(addresses)
     }
 
-    /// Marks what a kernel notification is about. The kernel announces a change of an address itself, so a change of a
-    /// link does not mark the addresses of the link.
+    /// Marks what a kernel notification is about.
+    ///
+    /// The kernel announces most changes of addresses themselves, so a change of a link does not mark the addresses of
+    /// the link. The confirmation, which reads everything, finds the others. For example, an IPv6 address that is kept
+    /// while its link is down (`keep_addr_on_down`) becomes tentative without a notification.
     mutating func mark(_ event: NetlinkEvent) {
         switch event {
         case .link(let index): links.insert(index)

@@ -54,7 +54,8 @@ final class PathReader {
         )
     }
 
-    /// Reads only what is stale, so that the cost of a change does not depend on the number of interfaces and addresses.
+    /// Reads only what is stale, so that the size of the kernel's replies does not depend on the number of other
+    /// interfaces and addresses.
     private func read(
         _ stale: StaleInterfaces,
         into table: inout InterfaceTable

@@ -56,7 +56,7 @@ package actor CredentialResolver {
     static let maximumRefreshes = 5
     static let refreshWindow: Duration = .seconds(30)
 
-    private let maximumWait: Duration
+    private var maximumWait: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
     private var entries: [String: Entry] = [:]
     private var source: (any CredentialSource)?
@@ -76,9 +76,20 @@ package actor CredentialResolver {
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         calls = KeyedCalls(timeout: timeout)
-        // If `maximumWait` is longer than the call's timeout, the timeout ends the wait and reports a different reason.
-        self.maximumWait = maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
+        self.maximumWait = Self.wait(atMost: maximumWait, timeout)
         self.now = now
+    }
+
+    /// Replaces the maximum times of the initializer, for later calls.
+    func use(timeout: Duration, maximumWait: Duration) {
+        calls.timeout = timeout
+        self.maximumWait = Self.wait(atMost: maximumWait, timeout)
+    }
+
+    /// Returns the time for which an attempt waits for a call. If `maximumWait` is longer than the call's timeout, the
+    /// timeout ends the wait and reports a different reason.
+    private static func wait(atMost maximumWait: Duration, _ timeout: Duration) -> Duration {
+        maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
     }
 
     func register(_ credential: QueueCredential, as name: String) {

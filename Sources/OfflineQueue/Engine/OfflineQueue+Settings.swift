@@ -2,14 +2,39 @@ internal import NetwatchEventLoop
 
 /// The settings of the parts of a queue.
 extension OfflineQueue {
-    /// Replaces the limits of the queue, except ``QueueLimits/diskReserve``, and how long finished requests are kept. Stored
-    /// requests remain, even if they exceed the new limits.
+    /// Replaces the settings of an open queue that can change: its limits, its retention, the backoff, the numbers of
+    /// requests in flight, ``Configuration/reconnectSpread``, the rates, the weights,
+    /// ``Configuration/credentialTimeout`` and ``Configuration/stopTimeout``. The other settings are ignored.
     ///
-    /// - Precondition: The limits are in the ranges that ``QueueLimits`` states.
-    package nonisolated func use(_ limits: QueueLimits, _ retention: StoreSettings.Retention) {
-        store.use(limits, retention)
+    /// Stored requests and requests in flight remain, even if they exceed the new limits. New requests start when fewer
+    /// than the new numbers are in flight. The backoff and the spread apply to the next delay. A rate permits as many
+    /// requests at once as before, but at most its new burst.
+    ///
+    /// - Precondition: The settings are in the ranges that ``Configuration`` and ``QueueLimits`` state.
+    package func use(_ new: Configuration) async {
+        configuration.replaceSettings(with: new)
+        handle(.settings(Scheduler.Settings(configuration, checksPortals: portals != nil)))
+        await store.use(StoreSettings(configuration))
         capacityWaiters.changed()
         sweeper.shortenPause(to: .zero)
+        await credentials.use(
+            timeout: configuration.credentialTimeout,
+            maximumWait: configuration.credentialWait
+        )
+    }
+}
+
+extension OfflineQueue.Configuration {
+    /// Replaces the settings that can change while the queue is open.
+    fileprivate mutating func replaceSettings(with new: OfflineQueue.Configuration) {
+        (limits, retention) = (new.limits, new.retention)
+        (backoffBase, backoffCap) = (new.backoffBase, new.backoffCap)
+        (inflightPerLane, inflightPerOrigin) = (new.inflightPerLane, new.inflightPerOrigin)
+        inflight = new.inflight
+        reconnectSpread = new.reconnectSpread
+        rates = new.rates
+        (hostWeights, laneWeights) = (new.hostWeights, new.laneWeights)
+        (credentialTimeout, stopTimeout) = (new.credentialTimeout, new.stopTimeout)
     }
 }
 

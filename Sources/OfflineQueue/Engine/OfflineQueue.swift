@@ -151,7 +151,7 @@ public actor OfflineQueue {
         case stopped
     }
 
-    nonisolated let configuration: Configuration
+    var configuration: Configuration
     nonisolated let store: any QueueStore
     nonisolated let staged: StagedBodies<ContinuousClock>
     let sender: any AttemptSender

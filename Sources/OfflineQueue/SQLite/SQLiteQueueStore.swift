@@ -44,7 +44,7 @@ package final class SQLiteQueueStore: QueueStore {
         (database, openedLog) = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {
-            let reserve = FileSystem.space(at: path).map(settings.limits.diskReserve(of:)) ?? 0
+            let reserve = await Self.reserve(of: settings, at: path)
             let spool =
                 if let files {
                     BodySpool(files: files, reserve: reserve, keys: keys)
@@ -335,12 +335,15 @@ extension SQLiteQueueStore {
         try await write(rows: 1, durability: .normal) { try $0.removeCompletion(at: position) }
     }
 
-    package func use(_ limits: QueueLimits, _ retention: StoreSettings.Retention) {
-        environment.settings.change { settings in
-            // The spool has the same reserve, and does not change it.
-            let reserve = settings.limits.diskReserve
-            (settings.limits, settings.retention) = (limits, retention)
-            settings.limits.diskReserve = reserve
+    package func use(_ settings: StoreSettings) async {
+        environment.settings.replace(settings)
+        spool.use(reserve: await Self.reserve(of: settings, at: environment.directory))
+    }
+
+    /// Returns the number of bytes that bodies must leave free on the file system of a directory.
+    private static func reserve(of settings: StoreSettings, at path: String) async -> Int64 {
+        await DispatchQueue.global().run {
+            FileSystem.space(at: path).map(settings.limits.diskReserve(of:)) ?? 0
         }
     }
 

@@ -62,8 +62,8 @@ final class CurrentSettings: Sendable {
 
     var value: StoreSettings { settings.withLock { $0 } }
 
-    /// Changes the settings for later transactions.
-    func change(_ body: (inout StoreSettings) -> Void) { settings.withLock { body(&$0) } }
+    /// Replaces the settings for later transactions.
+    func replace(_ new: StoreSettings) { settings.withLock { $0 = new } }
 }
 
 /// One read or change of the store within an SQLite transaction. It reads the settings and the clocks once, and collects

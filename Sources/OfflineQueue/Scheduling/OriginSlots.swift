@@ -54,7 +54,7 @@ struct OriginSlots: Sendable {
         var common: Int { inflight - (hasReserved ? 1 : 0) }
     }
 
-    let limits: Limits
+    private(set) var limits: Limits
     private(set) var inflight = 0
     private var reservedInUse = 0
     private(set) var unproven: UnprovenSlots
@@ -105,6 +105,22 @@ struct OriginSlots: Sendable {
         ramp = ReconnectRamp(start: limits.rampStart, ceiling: limits.total, duration: limits.rampDuration)
     }
 
+    /// Replaces the numbers of slots, the rates and the weights. Slots in use remain, even if they exceed the new
+    /// numbers. ``updateTurn(_:)`` must follow for each origin.
+    mutating func use(_ new: Limits) {
+        limits = new
+        rates.use(new.rates, now: now)
+        (throttled, openings) = ([:], Timetable())
+        unproven = UnprovenSlots(
+            common: new.common,
+            perOrigin: new.perOrigin,
+            all: unproven.all,
+            silent: unproven.silent
+        )
+        ramp.ceiling = new.total
+        for origin in origins.keys { origins[origin]!.window.use(ceiling: new.perOrigin) }
+    }
+
     var isFull: Bool { inflight >= limits.total }
 
     /// Returns whether any waiting lane could take a slot that this origin releases.
@@ -124,9 +140,10 @@ struct OriginSlots: Sendable {
     /// Returns the number of slots that an origin may have now.
     func limit(of origin: Origin) -> Int { origins[origin]?.window.limit ?? limits.perOrigin }
 
-    /// Returns whether an origin has more slots than it may have now, so that the next slot that it releases must not
-    /// be reused.
+    /// Returns whether an origin, or all origins together, have more slots than they may have now. The next slot that the
+    /// origin releases must then not be reused.
     func isOverLimit(_ origin: Origin) -> Bool {
+        if inflight > limits.total { return true }
         guard let state = origins[origin] else { return false }
         if state.inflight > state.window.limit { return true }
         return ramp.isOverLimit(origin)
@@ -236,7 +253,7 @@ extension OriginSlots {
 extension OriginSlots {
     /// Gives a slot to the next waiting lane, which then no longer waits. Returns `nil` if no lane may have a slot.
     mutating func take() -> Int64? {
-        guard rates.opensAt ?? now <= now, let (origin, isReserved) = nextOrigin(),
+        guard !isFull, rates.opensAt ?? now <= now, let (origin, isReserved) = nextOrigin(),
             let lane = origins[origin]!.lanes.removeFirst()
         else { return nil }
         change(origin) {

@@ -112,10 +112,11 @@ struct UnprovenSlots: Sendable {
     /// The number from which a new origin gets no second slot: half of ``limit``, but at least what one origin may
     /// have and at most ``limit``.
     let secondLimit: Int
-    private(set) var all = 0
-    private(set) var silent = 0
+    private(set) var all: Int
+    private(set) var silent: Int
 
-    init(common: Int, perOrigin: Int) {
+    init(common: Int, perOrigin: Int, all: Int = 0, silent: Int = 0) {
+        (self.all, self.silent) = (all, silent)
         limit = max(1, common * 2 / 3)
         silentLimit = max(1, limit / 2)
         secondLimit = min(limit, max(perOrigin, limit / 2))

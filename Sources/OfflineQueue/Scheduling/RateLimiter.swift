@@ -16,6 +16,19 @@ struct RateLimiter: Sendable {
         tolerance = interval * (limit.burst - 1)
     }
 
+    /// Returns a limiter with another rate and burst. It permits as many requests at once as this one does now, but at
+    /// most its burst.
+    func changed(to limit: RateLimit, now: Moment) -> RateLimiter {
+        var new = RateLimiter(limit)
+        guard (new.interval, new.tolerance) != (interval, tolerance) else { return self }
+        let ahead = max(.zero, next - now)
+        let permitted = (tolerance + interval - ahead) / interval
+        new.next = now + new.interval * max(0, Double(limit.burst) - permitted)
+        new.credits = credits.map { (taken: $0.taken, amount: new.interval * ($0.amount / interval)) }
+        new.limitCredits(to: new.next - now)
+        return new
+    }
+
     /// The time from which a request may be sent.
     var opensAt: Moment { next - tolerance }
 
@@ -64,10 +77,22 @@ struct RateLimiters: Sendable {
     private var hosts: [String: RateLimiter] = [:]
 
     init(_ limits: [RateLimit] = []) {
+        use(limits, now: .zero)
+    }
+
+    /// Replaces the limits. A limit of a host that had none begins with its full burst.
+    mutating func use(_ limits: [RateLimit], now: Moment) {
+        let old = self
+        (all, hosts) = (nil, [:])
         for limit in limits {
-            let limiter = RateLimiter(limit)
-            if let host = limit.host { hosts[host.lowercased()] = limiter } else { all = limiter }
+            let host = limit.host?.lowercased()
+            let limiter = old.limiter(of: host)?.changed(to: limit, now: now) ?? RateLimiter(limit)
+            if let host { hosts[host] = limiter } else { all = limiter }
         }
+    }
+
+    private func limiter(of host: String?) -> RateLimiter? {
+        if let host { hosts[host] } else { all }
     }
 
     /// The time from which any request may be sent; `nil` without a limit.

@@ -23,7 +23,7 @@ struct ReconnectRamp: Sendable {
     /// The limit at the start of a ramp.
     let start: Int
     /// The limit at which a ramp ends.
-    let ceiling: Int
+    var ceiling: Int
     /// The maximum duration of a ramp.
     let duration: Duration
 

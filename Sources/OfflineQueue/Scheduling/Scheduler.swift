@@ -136,6 +136,8 @@ package struct Scheduler: Sendable {
         case portalProbed(host: String, probe: Int, PortalFinding)
         /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
+        /// The settings changed. Requests in flight remain, even if they exceed the new numbers.
+        indirect case settings(Settings)
         /// A user or program asked to try these lanes now.
         case flush(LaneSelection)
         /// The queue stops: no lane may claim requests from now on.
@@ -211,7 +213,7 @@ package struct Scheduler: Sendable {
         var foundAt: Moment?
     }
 
-    let settings: Settings
+    var settings: Settings
     var random: SplitMix64
     var lanes: [Int64: SchedulerLane] = [:]
     var gates: [String: Gate] = [:]
@@ -243,25 +245,14 @@ package struct Scheduler: Sendable {
     package init(settings: Settings = Settings(), seed: UInt64) {
         self.settings = settings
         random = SplitMix64(seed: seed)
-        let limits = OriginSlots.Limits(
-            total: settings.inflight,
-            perOrigin: settings.inflightPerOrigin,
-            reserved: settings.reserved,
-            rampStart: settings.rampStart,
-            rampDuration: settings.rampDuration,
-            windowDecrease: settings.windowDecrease,
-            retries: RetryBudget.Limits(share: settings.retryShare, rate: settings.retryRate),
-            rates: settings.rates,
-            hostWeights: settings.hostWeights
-        )
-        slots = OriginSlots(limits: limits)
+        slots = OriginSlots(limits: OriginSlots.Limits(settings))
         opensAt = drawSpread(now: .zero)
     }
 
     /// Processes an event and returns the resulting actions, in the order in which they must be performed.
     ///
-    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its host, a flush examines all
-    /// lanes, and any other event affects the lanes that it names.
+    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its host, a flush and new settings
+    /// examine all lanes, and any other event affects the lanes that it names.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
         slots.advance(to: now)
@@ -283,6 +274,7 @@ package struct Scheduler: Sendable {
         case .portalProbeHasFailed(let host, let probe): presumeFailure(host, probe, now: now)
         case .portalProbed(let host, let probe, let finding): portalProbed(host, probe, finding, now: now)
         case .wake: break
+        case .settings(let settings): use(settings, now: now)
         case .flush(let selection): flush(selection, now: now)
         case .stop:
             isStopped = true

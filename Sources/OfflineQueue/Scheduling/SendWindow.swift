@@ -8,7 +8,7 @@ struct SendWindow: Hashable, Sendable {
     static let defaultDecrease = 0.7
 
     private let decrease: Double
-    private let ceiling: Double
+    private var ceiling: Double
     private var size: Double
     /// The time of the last reduction.
     private var shrunkAt: Moment?
@@ -21,6 +21,13 @@ struct SendWindow: Hashable, Sendable {
     }
 
     var limit: Int { max(1, Int(size)) }
+
+    /// Replaces the configured limit. A window that signs of overload have reduced does not grow.
+    mutating func use(ceiling: Int) {
+        let isReduced = size < self.ceiling
+        self.ceiling = Double(ceiling)
+        size = isReduced ? min(size, self.ceiling) : self.ceiling
+    }
 
     /// - Parameter began: When the successful attempt began.
     mutating func succeeded(began: Moment) {

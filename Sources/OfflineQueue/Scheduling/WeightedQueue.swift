@@ -14,7 +14,7 @@ struct WeightedQueue<Key: Hashable & Sendable>: Sendable {
     /// The numbers of the waiting keys by their finish times. Of equal times, the key that joined first is next.
     private var order = Timetable<Int>()
     private var tickets: [Key: Int] = [:]
-    private var keys: [Int: (key: Key, finish: Int64, isWeighted: Bool)] = [:]
+    private var keys: [Int: (key: Key, finish: Int64, weight: Int)] = [:]
     private var lastTicket = 0
     private var time: Int64 = 0
     /// The last finish times of keys with a weight of more than 1.
@@ -24,18 +24,30 @@ struct WeightedQueue<Key: Hashable & Sendable>: Sendable {
 
     func contains(_ key: Key) -> Bool { tickets[key] != nil }
 
-    /// Adds a key. A key that is already in the queue keeps its place.
+    /// Adds a key. A key that is already in the queue keeps its place, unless its weight has changed. Its place is then
+    /// the one that it would have if it had joined with the new weight.
     mutating func append(_ key: Key, weight: Int = 1) {
-        guard tickets[key] == nil else { return }
+        if let ticket = tickets[key] { return setWeight(weight, ofTicket: ticket) }
         lastTicket += 1
-        let finish = finish(of: key, weight: Int64(weight))
         tickets[key] = lastTicket
-        keys[lastTicket] = (key, finish, weight > 1)
-        order.set(lastTicket, to: .microseconds(finish))
+        place(lastTicket, of: key, finish: finish(of: key, weight: weight), weight: weight)
     }
 
-    private mutating func finish(of key: Key, weight: Int64) -> Int64 {
-        let turn = Self.round / weight
+    private mutating func setWeight(_ weight: Int, ofTicket ticket: Int) {
+        guard let (key, finish, old) = keys[ticket], old != weight else { return }
+        let start = finish - Self.turn(weight: old)
+        place(ticket, of: key, finish: start + Self.turn(weight: weight), weight: weight)
+    }
+
+    private mutating func place(_ ticket: Int, of key: Key, finish: Int64, weight: Int) {
+        keys[ticket] = (key, finish, weight)
+        order.set(ticket, to: .microseconds(finish))
+    }
+
+    private static func turn(weight: Int) -> Int64 { round / Int64(weight) }
+
+    private mutating func finish(of key: Key, weight: Int) -> Int64 {
+        let turn = Self.turn(weight: weight)
         guard weight > 1 else { return time + turn }
         let missed = Self.round - turn
         let finish = max(finishes[key] ?? time, time - missed) + turn
@@ -52,11 +64,11 @@ struct WeightedQueue<Key: Hashable & Sendable>: Sendable {
     /// Removes and returns the next key; `nil` if the queue is empty.
     mutating func removeFirst() -> Key? {
         guard let ticket = order.removeFirst(until: .never),
-            let (key, finish, isWeighted) = keys.removeValue(forKey: ticket)
+            let (key, finish, weight) = keys.removeValue(forKey: ticket)
         else { return nil }
         tickets[key] = nil
         time = max(time, finish)
-        if isWeighted {
+        if weight > 1 {
             finishes[key] = finish
             forgetOld()
         }

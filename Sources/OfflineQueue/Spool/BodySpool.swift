@@ -22,7 +22,7 @@ package final class BodySpool: Sendable {
     let stagedBytes = StagedBytes()
 
     private let files: any SpoolFiles
-    private let reserve: Int64
+    private let reserve: Atomic<Int64>
     /// The keys that encrypt bodies; `nil` if they are not encrypted.
     private let keys: KeyRing?
     /// The error with which every new body is refused; `nil` if bodies are accepted.
@@ -34,7 +34,7 @@ package final class BodySpool: Sendable {
 
     package init(files: any SpoolFiles, reserve: Int64 = defaultReserve, keys: KeyRing? = nil) {
         self.files = files
-        self.reserve = reserve
+        self.reserve = Atomic(reserve)
         self.keys = keys
     }
 
@@ -56,6 +56,12 @@ package final class BodySpool: Sendable {
                 throw QueueError(.directoryUnusable, "the spool cannot be used: \(error)", path: path)
             }
         }
+    }
+
+    /// Replaces the number of bytes that bodies must leave free on the file system, for the bodies that are begun from
+    /// now on.
+    func use(reserve: Int64) {
+        self.reserve.store(reserve, ordering: .relaxed)
     }
 
     /// Adds the spool's directory to the files whose paths are checked.
@@ -119,7 +125,7 @@ package final class BodySpool: Sendable {
             SpoolName.random(tag: tag),
             in: files,
             limit: limit,
-            reserve: reserve,
+            reserve: reserve.load(ordering: .relaxed),
             keys: keys
         )
     }

@@ -112,8 +112,8 @@ package protocol QueueStore: Sendable {
     /// Removes a completion that was handled. The removal need not survive a power loss.
     func removeCompletion(at position: Int64) async throws
 
-    /// Replaces the limits, except ``QueueLimits/diskReserve``, and the retention, for later changes.
-    func use(_ limits: QueueLimits, _ retention: StoreSettings.Retention)
+    /// Replaces the settings for later changes. The key file is not read again.
+    func use(_ settings: StoreSettings) async
 
     /// Returns the number of requests in each state.
     func counts() async throws -> QueueCounts

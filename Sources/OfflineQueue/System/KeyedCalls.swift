@@ -40,8 +40,13 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The maximum number of keys that are known to return in time. A further one makes the others unknown again.
     private static var maximumProven: Int { 1024 }
 
-    /// The maximum time for which a caller waits, and after which a call is overdue.
-    let timeout: Duration
+    /// The maximum time for which a caller waits, and after which a call is overdue. A change applies to later calls.
+    var timeout: Duration {
+        get { limit.withLock { $0 } }
+        set { limit.withLock { $0 = newValue } }
+    }
+
+    private let limit: Mutex<Duration>
     private let clock: any Clock<Duration>
     /// Returns the time since the creation of this object.
     private let now: @Sendable () -> Duration
@@ -52,7 +57,7 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     ///   - clock: The clock of the timeout.
     init<Time: Clock>(timeout: Duration, clock: Time = ContinuousClock()) where Time.Duration == Duration {
         let start = clock.now
-        self.timeout = timeout
+        limit = Mutex(timeout)
         self.clock = clock
         now = { start.duration(to: clock.now) }
     }
@@ -66,6 +71,7 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
         for key: Key,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
+        let timeout = timeout
         let deadline = now() + timeout
         do {
             return try await TimedCall.run(within: timeout, clock: clock) { [self] in

@@ -55,7 +55,7 @@ enum ServiceChecks {
     }
 
     static func service(_ options: ServiceOptions) async -> [DoctorFinding] {
-        let socket: String
+        let socket: ArgumentBytes
         do throws(CommandError) { socket = try options.path() } catch { return [.problem(error)] }
         let summary = await ServiceSummary.asking(socket, timeout: timeout)
         switch summary.state {
@@ -112,7 +112,7 @@ enum ServiceChecks {
     /// Returns the user whose credential files the service accepts: for root, the user of the running service.
     static func user(of options: ServiceOptions) -> UInt32 {
         guard geteuid() == 0, let socket = try? options.path(),
-            let user = try? ServiceProcess.user(listeningAt: socket)
+            let user = try? ServiceProcess.user(listeningAt: socket.bytes)
         else { return geteuid() }
         return user
     }

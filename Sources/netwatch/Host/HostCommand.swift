@@ -46,7 +46,7 @@ struct HostCommand: AsyncParsableCommand {
     var hosts: [String] = []
 
     @Option(help: "A file of hosts, one per line; - for standard input.")
-    var hostsFrom: String?
+    var hostsFrom: ArgumentBytes?
 
     @Flag(help: "Print the current state of every host once, and exit with 0, 1 or 2.")
     var once = false

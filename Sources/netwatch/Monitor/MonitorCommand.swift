@@ -38,13 +38,13 @@ struct MonitorCommand: AsyncParsableCommand {
     var raw = false
 
     @Option(help: "Also write each notification to this file, which must not exist.")
-    var record: String?
+    var record: ArgumentBytes?
 
     @Flag(help: "With --record: replace an existing file.")
     var force = false
 
     @Option(help: "Print this recording instead of watching.")
-    var replay: String?
+    var replay: ArgumentBytes?
 
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
@@ -53,7 +53,7 @@ struct MonitorCommand: AsyncParsableCommand {
 
     func validate() throws {
         if dev.contains("") { throw ValidationError("`--dev` must not be empty") }
-        for (name, path) in [("--record", record), ("--replay", replay)] where path == "" {
+        for (name, path) in [("--record", record), ("--replay", replay)] where path?.bytes.isEmpty == true {
             throw ValidationError("`\(name)` must not be empty")
         }
         if force, record == nil { throw ValidationError("`--force` requires `--record`") }
@@ -75,15 +75,15 @@ struct MonitorCommand: AsyncParsableCommand {
 
     /// Prints a recording after checking that it is complete. The check also provides the names of interfaces that the
     /// recording contains only later.
-    private static func replay(_ path: String, _ printer: NotificationPrinter) throws(CommandError) {
+    private static func replay(_ path: ArgumentBytes, _ printer: NotificationPrinter) throws(CommandError) {
         do {
             var printer = printer
-            _ = try NetlinkRecording.check(path) { printer.learnFirstNames(in: $0) }
-            var reader = try NetlinkRecording.Reader.opening(path)
+            _ = try NetlinkRecording.check(path.cString) { printer.learnFirstNames(in: $0) }
+            var reader = try NetlinkRecording.Reader.opening(path.cString)
             while let record = try reader.next() { printer.print(record) }
             printer.noteIfEmpty()
         } catch {
-            throw CommandError(.usage, "could not replay \(Printer.quoted(path)): \(error)")
+            throw CommandError(.usage, "could not replay \(Printer.quoted(path.description)): \(error)")
         }
     }
 }

@@ -10,16 +10,19 @@ final class NotificationRecorder: Sendable {
         var count = 0
     }
 
-    private let path: String
+    private let path: ArgumentBytes
     private let state: Mutex<State>
 
     /// Creates the file.
     ///
     /// - Throws: An error if the file cannot be created.
-    init(_ path: String, replacesExisting: Bool) throws(CommandError) {
+    init(_ path: ArgumentBytes, replacesExisting: Bool) throws(CommandError) {
         self.path = path
         do {
-            let writer = try NetlinkRecording.Writer.creating(path, replacesExisting: replacesExisting)
+            let writer = try NetlinkRecording.Writer.creating(
+                path.cString,
+                replacesExisting: replacesExisting
+            )
             state = Mutex(State(writer: writer))
         } catch {
             throw Self.failure(path, error)
@@ -44,7 +47,7 @@ final class NotificationRecorder: Sendable {
         }
     }
 
-    private static func failure(_ path: String, _ error: SystemError) -> CommandError {
+    private static func failure(_ path: ArgumentBytes, _ error: SystemError) -> CommandError {
         let prefix = "could not record to `\(path)`: "
         switch error.errno {
         case EEXIST: return CommandError(.usage, prefix + "the file exists", hint: "`--force` replaces it")

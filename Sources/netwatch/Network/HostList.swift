@@ -29,7 +29,10 @@ struct HostList {
     /// Reads arguments and the file that `--hosts-from` names; `-` is standard input.
     ///
     /// - Throws: A summary error. Every invalid value is reported on standard error first.
-    static func reading(_ arguments: [String], from file: String?) throws(CommandError) -> [NetworkHost] {
+    static func reading(
+        _ arguments: [String],
+        from file: ArgumentBytes?
+    ) throws(CommandError) -> [NetworkHost] {
         var list = HostList()
         for argument in arguments { list.add(argument, at: nil) }
         if let file { try list.read(file) }
@@ -74,8 +77,8 @@ struct HostList {
 
     // MARK: Files
 
-    private mutating func read(_ file: String) throws(CommandError) {
-        let name = file == "-" ? "standard input" : file
+    private mutating func read(_ file: ArgumentBytes) throws(CommandError) {
+        let name = file == .standardInput ? "standard input" : "\(file)"
         var bytes = try InputFile.read(file, limit: Self.longestFile)
         // Skips the byte order mark that some editors write at the start of UTF-8 files.
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }

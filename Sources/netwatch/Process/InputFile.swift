@@ -7,16 +7,18 @@ enum InputFile {
     /// Reads a whole file of at most `limit` bytes; `-` is standard input.
     ///
     /// - Throws: A usage error that names the file and the reason.
-    static func read(_ path: String, limit: Int) throws(CommandError) -> Data {
-        if path == "-" {
+    static func read(_ path: ArgumentBytes, limit: Int) throws(CommandError) -> Data {
+        if path == .standardInput {
             try StandardInput.requireReadable()
             return try contents(of: .standardInput, "standard input", limit)
         }
-        guard !path.isEmpty else { throw emptyName }
-        guard let handle = FileHandle(forReadingAtPath: path) else {
+        guard !path.bytes.isEmpty else { throw emptyName }
+        let descriptor = open(path.cString, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
             throw CommandError(.usage, "could not read `\(path)`: \(errnoDescription(errno))")
         }
-        guard !isDirectory(path) else {
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        guard !isDirectory(descriptor) else {
             throw CommandError(.usage, "could not read `\(path)`: it is a directory")
         }
         return try contents(of: handle, "`\(path)`", limit)
@@ -25,10 +27,9 @@ enum InputFile {
     /// The error for a file without a name.
     static let emptyName = CommandError(.usage, "the name of a file must not be empty")
 
-    private static func isDirectory(_ path: String) -> Bool {
-        var isDirectory: ObjCBool = false
-        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
-        return exists && isDirectory.boolValue
+    private static func isDirectory(_ descriptor: CInt) -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// Reads at most one byte more than `limit`, so that an endless file is detected without reading all of it.

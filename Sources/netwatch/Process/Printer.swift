@@ -91,9 +91,11 @@ enum Printer {
         "`\(printable(value.prefix(80)))\(value.count > 80 ? "…" : "")`"
     }
 
+    /// Writes an error. Its texts can contain arguments that are not UTF-8, as `ExactText`.
     static func error(_ message: String, hint: String? = nil) {
         let advice = hint.map { "\n\(label("hint:", .hint)) \($0)\n" } ?? ""
-        _ = write("\(label("error:", .bad)) \(message)\n" + advice, to: STDERR_FILENO)
+        let text = "\(label("error:", .bad)) \(message)\n" + advice
+        _ = write(ArgumentBytes.printable(text), to: STDERR_FILENO)
     }
 
     static func warning(_ message: String) {

@@ -252,7 +252,7 @@ struct EditOptions: ParsableArguments {
     // MARK: Input and confirmation
 
     private static func readIDs() throws(CommandError) -> [String] {
-        let data = try InputFile.read("-", limit: longestInput)
+        let data = try InputFile.read(.standardInput, limit: longestInput)
         return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).map {
             $0.trimmingCharacters(in: .whitespaces)
         }.filter { !$0.isEmpty }

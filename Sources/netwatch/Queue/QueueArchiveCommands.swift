@@ -103,7 +103,7 @@ struct QueueImportCommand: AsyncParsableCommand {
     )
 
     @Argument(help: "A file printed by `netwatch queue export`; - for standard input.")
-    var file: String
+    var file: ArgumentBytes
 
     @Flag(
         help: """
@@ -116,9 +116,10 @@ struct QueueImportCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     func run() async throws {
-        let reader = file == "-" ? try BodyReader.standardInput() : try BodyReader.opening(file, limit: .max)
+        let isStandardInput = file == .standardInput
+        let reader = try isStandardInput ? BodyReader.standardInput() : BodyReader.opening(file, limit: .max)
         let result = try await queue.withQueue { client, stored in
-            if file != "-", let stored { return try await imported(into: stored) }
+            if !isStandardInput, let stored { return try await imported(from: reader, into: stored) }
             return try await upload(reader, to: client)
         }
         var parts = ["imported \(CountText.format(result.imported, "request"))"]
@@ -147,9 +148,13 @@ struct QueueImportCommand: AsyncParsableCommand {
         }
     }
 
-    private func imported(into queue: StoredQueue) async throws -> ControlMessage.Imported {
+    private func imported(
+        from reader: BodyReader,
+        into queue: StoredQueue
+    ) async throws -> ControlMessage.Imported {
+        defer { withExtendedLifetime(reader) {} }
         do {
-            return try await queue.importRequests(from: file, keepingSubmitters: keepSubmitters)
+            return try await queue.importRequests(from: reader.path, keepingSubmitters: keepSubmitters)
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }

@@ -6,20 +6,20 @@ struct BodyOptions: ParsableArguments {
         name: .shortAndLong,
         help: "The body: text, @FILE for a file, or @- for standard input. At most 512 MiB."
     )
-    var data: [String] = []
+    var data: [ArgumentBytes] = []
 
     @Option(
         help:
             "Like -d. Sets Content-Type and Accept to application/json, unless -H sets them. Does not check the body."
     )
-    var json: [String] = []
+    var json: [ArgumentBytes] = []
 
     @Option(
         name: [.customShort("T"), .customLong("upload-file")],
         help:
             "A file to send as the body; - for standard input. The command reads it, not the service."
     )
-    var uploadFile: [String] = []
+    var uploadFile: [ArgumentBytes] = []
 
     func validate() throws {
         let names = data.map { _ in "`-d`" } + json.map { _ in "`--json`" } + uploadFile.map { _ in "`-T`" }
@@ -30,8 +30,7 @@ struct BodyOptions: ParsableArguments {
     }
 
     var input: BodyInput? {
-        if let file = uploadFile.first { return file == "-" ? .standardInput : .file(file) }
-        return (data.first ?? json.first).map(BodyInput.init(data:))
+        uploadFile.first.map(BodyInput.init(file:)) ?? (data.first ?? json.first).map(BodyInput.init(data:))
     }
 
     /// The method if none is given, as in curl(1).

@@ -78,15 +78,16 @@ struct DirectRequest {
     private func attachBody(to request: inout URLRequest) throws(CommandError) -> ReplayableBody? {
         switch input {
         case nil: return nil
-        case .text(let text): request.httpBody = Data(text.utf8)
+        case .bytes(let bytes): request.httpBody = Data(bytes)
         case .standardInput:
             try StandardInput.requireReadable()
             request.httpBodyStream = InputStream(fileAtPath: "/dev/stdin")
         case .file(let path):
             // Opening the file here first gives a more precise error than `ReplayableBody`.
-            _ = try BodyReader.opening(path)
+            let reader = try BodyReader.opening(path)
+            defer { withExtendedLifetime(reader) {} }
             do {
-                return try ReplayableBody(file: path)
+                return try ReplayableBody(file: reader.path)
             } catch {
                 throw CommandError(.usage, "could not read `\(path)`: \(error)")
             }
@@ -120,8 +121,8 @@ extension BodyInput {
     /// The body as a `QueueRequest.Body`, for the checks of the queue. Files are not read.
     fileprivate var requestBody: QueueRequest.Body {
         switch self {
-        case .text(let text): .data(Data(text.utf8))
-        case .file(let path): .file(path: path)
+        case .bytes(let bytes): .data(Data(bytes))
+        case .file(let path): .file(path: "\(path)")
         case .standardInput: .file(path: "/dev/stdin")
         }
     }

@@ -1,15 +1,20 @@
 /// The source of a request body.
 enum BodyInput: Hashable {
-    case text(String)
-    case file(String)
+    case bytes([UInt8])
+    case file(ArgumentBytes)
     case standardInput
 
-    /// Parses an argument as curl(1) does: text, `@FILE`, or `@-` for standard input.
-    init(data argument: String) {
-        switch argument {
-        case "@-": self = .standardInput
-        case _ where argument.hasPrefix("@"): self = .file(String(argument.dropFirst()))
-        default: self = .text(argument)
+    /// Parses an argument as curl(1) does: the body itself, `@FILE`, or `@-` for standard input.
+    init(data argument: ArgumentBytes) {
+        if argument.bytes.first == UInt8(ascii: "@") {
+            self.init(file: ArgumentBytes(argument.bytes.dropFirst()))
+        } else {
+            self = .bytes(argument.bytes)
         }
+    }
+
+    /// Parses the name of a file; `-` is standard input.
+    init(file name: ArgumentBytes) {
+        self = name == ArgumentBytes.standardInput ? .standardInput : .file(name)
     }
 }

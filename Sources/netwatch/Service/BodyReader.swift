@@ -6,10 +6,15 @@ internal import OfflineQueue
 
 /// Reads a body once, from the beginning to the end. Reads block a thread, but not the caller's.
 final class BodyReader: Sendable {
+    /// The path for functions that take a string. If the name of the file is not UTF-8, this is the path of the open
+    /// descriptor (`proc(5)`), which is valid while the reader exists.
+    let path: String
     private let file: FileDescriptor
     private let name: String
 
-    private init(_ file: consuming FileDescriptor, name: String) {
+    private init(_ file: consuming FileDescriptor, path: String? = nil, name: String) {
+        let descriptor = file.rawValue
+        self.path = path ?? "/proc/self/fd/\(descriptor)"
         self.file = file
         self.name = name
     }
@@ -19,12 +24,12 @@ final class BodyReader: Sendable {
     /// - Parameter limit: The maximum number of bytes.
     /// - Throws: A usage error that names the file and the reason.
     static func opening(
-        _ path: String,
+        _ path: ArgumentBytes,
         limit: Int64 = QueueRequest.maximumBodyBytes
     ) throws(CommandError) -> BodyReader {
-        guard !path.isEmpty else { throw InputFile.emptyName }
+        guard !path.bytes.isEmpty else { throw InputFile.emptyName }
         // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let descriptor = open(path.cString, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, errnoDescription(errno)) }
         let file = FileDescriptor(owning: descriptor)
         var status = stat()
@@ -44,7 +49,7 @@ final class BodyReader: Sendable {
                 "`\(path)` has \(status.st_size) bytes; at most \(limit) are accepted"
             )
         }
-        return BodyReader(file, name: "`\(path)`")
+        return BodyReader(file, path: path.text, name: "`\(path)`")
     }
 
     static func standardInput() throws(CommandError) -> BodyReader {
@@ -81,7 +86,7 @@ final class BodyReader: Sendable {
         return .success(data.prefix(filled))
     }
 
-    private static func unreadable(_ path: String, _ reason: String) -> CommandError {
+    private static func unreadable(_ path: ArgumentBytes, _ reason: String) -> CommandError {
         CommandError(.usage, "could not read `\(path)`: \(reason)")
     }
 }

@@ -15,7 +15,7 @@ struct BodyUpload {
     func attach(_ input: BodyInput?, to message: inout ControlMessage.Send) async throws(CommandError) {
         switch input {
         case nil: return
-        case .text(let text): message.bodyBase64 = Data(text.utf8).base64EncodedString()
+        case .bytes(let bytes): message.bodyBase64 = Data(bytes).base64EncodedString()
         case .file(let path): try await attach(try BodyReader.opening(path), to: &message)
         case .standardInput: try await attach(try BodyReader.standardInput(), to: &message)
         }

@@ -83,7 +83,7 @@ struct QueueOptions: ParsableArguments {
     }
 
     private enum Access {
-        case service(String)
+        case service(ArgumentBytes)
         case directory(String)
     }
 
@@ -96,7 +96,7 @@ struct QueueOptions: ParsableArguments {
         // If the default path is too long, or names a file that is not a socket, no service can listen on it.
         guard let socket = try? service.path() else { return .directory(directory) }
         do throws(SystemError) {
-            _ = try ServiceProcess.id(listeningAt: socket)
+            _ = try ServiceProcess.id(listeningAt: socket.bytes)
         } catch {
             // For any other error a service exists. Connecting to it reports the problem.
             if error.errno == ENOENT || error.errno == ECONNREFUSED { return .directory(directory) }
@@ -105,12 +105,12 @@ struct QueueOptions: ParsableArguments {
     }
 
     private func withService<Value>(
-        at socket: String,
+        at socket: ArgumentBytes,
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         if encryptionKey != nil {
             Printer.note(
-                "`--encryption-key` has no effect: the service at \(Printer.quoted(socket)) uses its own keys"
+                "`--encryption-key` has no effect: the service at \(Printer.quoted(socket.description)) uses its own keys"
             )
         }
         do {
@@ -134,7 +134,7 @@ struct QueueOptions: ParsableArguments {
         } catch let error as QueueError {
             // The process that owns the queue may be the service. Then the command uses the service.
             if error.code == .alreadyOwned, let socket = try? service.path(),
-                error.ownerPID == (try? ServiceProcess.id(listeningAt: socket))
+                error.ownerPID == (try? ServiceProcess.id(listeningAt: socket.bytes))
             {
                 return try await withService(at: socket, body)
             }

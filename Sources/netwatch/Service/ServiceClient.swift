@@ -19,7 +19,7 @@ struct ServiceClient {
     }
 
     /// - Parameter path: The service's socket.
-    init(path: String, busyTimeout: Duration = .seconds(5)) {
+    init(path: ArgumentBytes, busyTimeout: Duration = .seconds(5)) {
         self.init(SocketTransport(path: path), busyTimeout: busyTimeout)
     }
 

@@ -4,14 +4,14 @@ internal import NetwatchService
 /// The options of every command that connects to the service.
 struct ServiceOptions: ParsableArguments {
     @Option(help: "The control socket. Default: $NETWATCH_SOCKET, otherwise the one of `netwatch serve`.")
-    var socket: String?
+    var socket: ArgumentBytes?
 
     /// Returns the path of the socket.
     ///
     /// - Throws: A usage error if the path is invalid for a socket or names a file that is not a socket.
-    func path() throws(CommandError) -> String {
+    func path() throws(CommandError) -> ArgumentBytes {
         let paths = ServicePaths()
-        let path = socket ?? paths.socketForCommands
+        let path = socket ?? ArgumentBytes(paths.socketForCommands.utf8)
         do {
             try SocketPath.requireSocket(path)
         } catch {

@@ -11,7 +11,7 @@ internal import Synchronization
 /// may not send the request again. A connection that the service closed while it was idle is detected before use and
 /// replaced.
 struct SocketTransport: ServiceTransport {
-    let path: String
+    let path: ArgumentBytes
     private let session: SessionManager
 
     /// Practically no limit, because the service limits its responses itself.
@@ -21,9 +21,9 @@ struct SocketTransport: ServiceTransport {
 
     var name: String { "the service at `\(path)`" }
 
-    init(path: String) {
+    init(path: ArgumentBytes) {
         self.path = path
-        session = SessionManager(unixSocketPath: path)
+        session = SessionManager(exactUnixSocketPath: path.exactText)
     }
 
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
@@ -184,7 +184,7 @@ extension TransferFailure {
 
 /// The three errors after which the service has done nothing for a command. Each has its own exit status.
 extension CommandError {
-    static func notRunning(_ path: String) -> CommandError {
+    static func notRunning(_ path: ArgumentBytes) -> CommandError {
         CommandError(
             .unavailable,
             "no service listens on `\(path)`",
@@ -192,7 +192,7 @@ extension CommandError {
         )
     }
 
-    static func notPermitted(_ path: String) -> CommandError {
+    static func notPermitted(_ path: ArgumentBytes) -> CommandError {
         CommandError(
             .noPermission,
             "this user may not connect to the service at `\(path)`",

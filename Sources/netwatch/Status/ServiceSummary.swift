@@ -49,19 +49,19 @@ struct ServiceSummary: Encodable, Sendable {
     /// - Parameters:
     ///   - path: The path of its socket.
     ///   - timeout: How long to wait for the responses. Should be short, because all of the output waits for it.
-    static func asking(_ path: String, timeout: Duration) async -> ServiceSummary {
+    static func asking(_ path: ArgumentBytes, timeout: Duration) async -> ServiceSummary {
         do throws(SystemError) {
-            let pid = try ServiceProcess.id(listeningAt: path)
+            let pid = try ServiceProcess.id(listeningAt: path.bytes)
             let client = ServiceClient(path: path, busyTimeout: .zero)
-            return await asking(client, at: path, pid: pid, within: timeout)
+            return await asking(client, at: path.description, pid: pid, within: timeout)
         } catch {
-            return ServiceSummary(state: state(error), socket: path)
+            return ServiceSummary(state: state(error), socket: path.description)
         }
     }
 
     private static func asking(
         _ client: ServiceClient,
-        at path: String,
+        at socket: String,
         pid: Int32,
         within limit: Duration
     ) async -> ServiceSummary {
@@ -74,9 +74,9 @@ struct ServiceSummary: Encodable, Sendable {
                 as: ControlMessage.Statistics.self
             )
             let queue = Queue(statistics)
-            return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: await names)
+            return ServiceSummary(state: .running, socket: socket, pid: pid, queue: queue, names: await names)
         } catch {
-            return ServiceSummary(state: state(error.status), socket: path, pid: pid, failure: error)
+            return ServiceSummary(state: state(error.status), socket: socket, pid: pid, failure: error)
         }
     }
 

@@ -130,9 +130,7 @@ internal import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `the adapter sees the header fields of the request's own owner in each attempt`()
-        async throws
-    {
+    @Test func `the adapter sees the fields of the request's own owner in each attempt`() async throws {
         // Otherwise the request may have started before its owner is set.
         session.startRequestsImmediately = false
         session.adapter = Signing()

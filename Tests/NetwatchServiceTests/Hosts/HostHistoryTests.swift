@@ -110,6 +110,18 @@ internal import Testing
         try short.close()
     }
 
+    @Test func `a new retention applies to the next removal`() async throws {
+        var batch = HistoryBatch()
+        batch.add(Self.span(.up, 0, 60), of: "api")
+        try await history.write(batch, now: Self.midnight)
+        let later = Self.midnight + 42 * 86_400_000
+        try await history.removeOld(now: later)
+        #expect(try await history.buckets(of: "api", .day, since: 0).count == 1)
+        history.use(retention: .seconds(40 * 86_400))
+        try await history.removeOld(now: later)
+        #expect(try await history.buckets(of: "api", .day, since: 0).isEmpty)
+    }
+
     private func beginOutage() async throws {
         var tracker = HostTracker(fall: 1, rise: 1, now: .init(wall: Self.midnight, running: .zero))
         let down = tracker.take(.failure("timeout"), at: .init(wall: Self.midnight, running: .zero))

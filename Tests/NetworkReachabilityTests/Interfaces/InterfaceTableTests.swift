@@ -41,6 +41,22 @@ internal import Testing
         #expect(table.addresses.keys.sorted() == [2])
     }
 
+    @Test func `replacing the loopback interface shows whether it is down`() {
+        // IFF_LOOPBACK, and for the first one also IFF_UP, IFF_RUNNING and IFF_LOWER_UP
+        let up = Link(index: 1, name: "lo", flags: 0x1_0049, operationalState: 0)
+        let down = Link(index: 1, name: "lo", flags: 0x8, operationalState: 0)
+        var table = table
+        table.replaceLink(1, with: down)
+        #expect(table.isLoopbackDown)
+        table.replaceLink(2, with: .fake(index: 2, hasCarrier: false))
+        #expect(table.isLoopbackDown)
+        table.replaceLink(1, with: up)
+        #expect(!table.isLoopbackDown)
+        table.replaceLink(1, with: down)
+        table.replaceLink(1, with: nil)
+        #expect(!table.isLoopbackDown)
+    }
+
     @Test func `an interface counts as better only if it gets a carrier`() {
         var down = table
         down.replaceLink(1, with: .fake(index: 1, hasCarrier: false))

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
@@ -36,5 +38,21 @@ struct IncrementalReadingTests {
             complete.catchUp()
             #expect(monitor.snapshot.interfaces == complete.snapshot.interfaces, "after `ip \(change)`")
         }
+    }
+
+    @Test func `a notification about an interface does not make the monitor read others`() throws {
+        let testbed = try VethTestbed()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        // Only reading `lo` shows its new address.
+        configuration.faults.ignoredClasses = [.address]
+        let monitor = PathMonitor(configuration: configuration)
+        monitor.catchUp()
+        try testbed.near.ip("addr add 203.0.113.1/32 dev lo", "link set near0 mtu 1400")
+        monitor.catchUp()
+        let interfaces = monitor.snapshot.interfaces
+        #expect(interfaces.first { $0.name == "near0" }?.mtu == 1400)
+        let loopback = try #require(interfaces.first { $0.name == "lo" })
+        #expect(!loopback.addresses.contains { $0.description == "203.0.113.1" })
     }
 }

@@ -75,6 +75,19 @@ struct RequestSocketTests {
         }
     }
 
+    @Test func `a dump that the kernel ends with an error has no result`() throws {
+        // RTM_GETADDR with an `ifaddrmsg` for IPv4 that has a prefix length, which strict checking rejects.
+        let header = UInt64(0x0102).littleEndian
+        let dump = namespace.run {
+            Result {
+                try RequestSocket().dump(type: 22, replyType: 20, header: header) { _ in Int?.none }.elements
+            }
+        }
+        let error = #expect(throws: SystemError.self) { try dump.get() }
+        let invalidArgument: CInt = 22
+        #expect(error?.errno == invalidArgument)
+    }
+
     @Test func `an interface that does not exist is empty, and leaves no reply behind`() throws {
         let (link, addresses, links) = try namespace.run {
             Result {

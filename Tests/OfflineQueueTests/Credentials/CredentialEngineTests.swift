@@ -194,6 +194,21 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a new time limit of providers applies to the next call`() async throws {
+        let queue = try await directory.openQueue(signal: changes)
+        let gate = Gate()
+        let adapter = TestAdapter { _ in gate.wait() }
+        try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
+        var configuration = await queue.configuration
+        configuration.credentialTimeout = .milliseconds(20)
+        await queue.use(configuration)
+        try await queue.enqueue(id: "a", credential: "token")
+        let reason = "the provider of the credential `token` did not return within 20 milliseconds"
+        #expect(try await waitForDelay(of: "a", in: queue).lastError == reason)
+        for _ in 0..<4 { gate.open() }
+        await queue.stop()
+    }
+
     @Test func `a request is due when its withheld attempt can succeed`() async throws {
         let sender = FakeSender { _ in .withheld(WithheldReason(.retry, "later").delayed(by: .seconds(600))) }
         let queue = try await directory.openQueue(sender, signal: changes) {

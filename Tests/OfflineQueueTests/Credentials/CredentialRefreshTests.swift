@@ -21,13 +21,29 @@ internal import Testing
         }
     }
 
-    private func register(_ token: TestToken, next: TestToken, in queue: OfflineQueue) async throws {
-        let credential = try QueueCredential(
-            origins: ["https://example.com"],
+    /// A credential with the value of `token`. A refresh changes it to the value of `next`.
+    private func credential(
+        for origin: String,
+        _ token: TestToken,
+        next: TestToken
+    ) throws -> QueueCredential {
+        try QueueCredential(
+            origins: [origin],
             refresh: { token.refresh(to: next.value) },
             value: { .bearer(token.value) }
         )
-        try await queue.register(credential, as: "token")
+    }
+
+    private func register(_ token: TestToken, next: TestToken, in queue: OfflineQueue) async throws {
+        try await queue.register(credential(for: "https://example.com", token, next: next), as: "token")
+    }
+
+    /// A resolver for attempts of ``Attempt/toExample(id:mayStillBeSent:)``. A refresh changes the token to `new`.
+    private func makeResolver(refreshing token: TestToken) async throws -> CredentialResolver {
+        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
+        let credential = try self.credential(for: "https://a.example", token, next: TestToken("new"))
+        await resolver.register(credential, as: "token")
+        return resolver
     }
 
     @Test func `a refresh that the server accepts releases the requests that were held before it`()
@@ -65,15 +81,8 @@ internal import Testing
     }
 
     @Test func `an acceptance is reported once for each refresh`() async throws {
-        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
+        let resolver = try await makeResolver(refreshing: TestToken("old"))
         let accepted = Recorder<String>()
-        let token = TestToken("old")
-        let credential = try QueueCredential(
-            origins: ["https://a.example"],
-            refresh: { token.refresh(to: "new") },
-            value: { .bearer(token.value) }
-        )
-        await resolver.register(credential, as: "token")
         await resolver.onAcceptance { accepted.record($0.credential) }
         let attempt = Attempt.toExample(id: "a")
         let old = try await resolver.authorize(attempt, with: "token", nil)
@@ -90,14 +99,8 @@ internal import Testing
     }
 
     @Test func `a credential is not refreshed for a request that must not be sent any more`() async throws {
-        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
         let token = TestToken("old")
-        let credential = try QueueCredential(
-            origins: ["https://a.example"],
-            refresh: { token.refresh(to: "new") },
-            value: { .bearer(token.value) }
-        )
-        await resolver.register(credential, as: "token")
+        let resolver = try await makeResolver(refreshing: token)
         let rejecting = FakeSender { _ in .status(401) }
         let sender = CredentialSender(sender: rejecting, resolver: resolver)
         let attempt = Attempt.toExample(id: "a") { rejecting.attempts.isEmpty }
@@ -111,14 +114,8 @@ internal import Testing
     }
 
     @Test func `an attempt that must not be sent again after a refresh reports the 401`() async throws {
-        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
         let token = TestToken("old")
-        let credential = try QueueCredential(
-            origins: ["https://a.example"],
-            refresh: { token.refresh(to: "new") },
-            value: { .bearer(token.value) }
-        )
-        await resolver.register(credential, as: "token")
+        let resolver = try await makeResolver(refreshing: token)
         let rejecting = FakeSender { attempt in
             attempt.value(of: "Authorization") == "Bearer old" ? .status(401) : .unsent
         }

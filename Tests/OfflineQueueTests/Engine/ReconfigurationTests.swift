@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -22,34 +23,95 @@ internal import Testing
         options.whenFull = .block
         let waiting = Task { [options] in try await queue.enqueue(request, options: options).outcome }
         await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
-        var limits = configuration.limits
-        limits.requests = 2
-        queue.use(limits, configuration.retention)
+        configuration.limits.requests = 2
+        await queue.use(configuration)
         #expect(try await waiting.value == .accepted)
         await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
-        limits.requests = 1
-        queue.use(limits, configuration.retention)
+        configuration.limits.requests = 1
+        await queue.use(configuration)
         #expect(try await queue.statistics().requests == 2, "stored requests remain")
         await queue.stop()
     }
 
-    @Test func `a new retention applies to the next sweep, and the reserve of the disk does not change`()
+    @Test func `a higher number of requests in flight starts waiting requests at once`() async throws {
+        let sender = FakeSender()
+        let queue = try await directory.openQueue(sender) { $0.inflight = 1 }
+        for id in ["a", "b", "c"] {
+            let request = QueueRequest(method: "GET", url: "http://\(id).example/")
+            _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
+        }
+        var ids: Set = [await sender.nextAttempt().id]
+        #expect(sender.attempts.count == 1)
+        var configuration = await queue.configuration
+        configuration.inflight = 8
+        await queue.use(configuration)
+        for _ in 0..<2 { ids.insert(await sender.nextAttempt().id) }
+        #expect(ids == ["a", "b", "c"])
+        await queue.stop()
+    }
+
+    @Test func `a new backoff applies to the next delay of a request in flight`() async throws {
+        let sender = FakeSender()
+        let queue = try await directory.openQueue(sender)
+        let request = QueueRequest(method: "GET", url: "http://a.example/")
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
+        let first = await sender.nextAttempt()
+        var configuration = await queue.configuration
+        (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(1), .milliseconds(1))
+        await queue.use(configuration)
+        sender.answer(first, .status(503))
+        #expect(await sender.nextAttempt().id == "a")
+        await queue.stop()
+    }
+
+    @Test func `the store gets the new settings, and those that cannot change keep their values`()
         async throws
     {
+        let configuration = OfflineQueue.Configuration(directory: directory.path)
+        let queue = try await OfflineQueue(
+            configuration: configuration,
+            sender: FakeSender(),
+            gate: FakeGate()
+        )
+        var new = configuration
+        (new.limits.requests, new.limits.diskReserve) = (7, 1)
+        (new.backoffCap, new.stopTimeout) = (.seconds(60), .seconds(70))
+        new.meteredInterfaces = ["wlan0"]
+        await queue.use(new)
+        let used = await queue.configuration
+        #expect(used.limits == new.limits)
+        #expect(used.backoffCap == .seconds(60) && used.stopTimeout == .seconds(70))
+        #expect(used.meteredInterfaces == [])
+        let store = try #require(queue.store as? SQLiteQueueStore)
+        #expect(store.environment.settings.value == StoreSettings(used))
+        await queue.stop()
+    }
+
+    @Test func `a new reserve of the disk applies to the next body`() async throws {
+        let files = SimulatedSpoolFiles(fault: .init(capacity: 1_000_000))
+        let store = try await SQLiteQueueStore(directory: directory.path, files: files)
+        let body = Data(count: 300_000)
+        let error = await #expect(throws: QueueError.self) { try await store.spool.store(body) }
+        #expect(error?.code == .insufficientSpace)
+        var settings = StoreSettings()
+        settings.limits.diskReserve = 0
+        await store.use(settings)
+        #expect(try await store.spool.store(body).size == 300_000)
+        await store.close()
+    }
+
+    @Test func `a new retention applies to the next sweep`() async throws {
         let clock = TestStoreClock()
         let store = try await directory.openStore(clock: clock)
         _ = try await store.enqueue(["a", "b", "c"].map { try new($0) })
         _ = try await store.edit(.cancel, ["a", "b", "c"])
         _ = try await store.expire()
         #expect(try await store.counts()[.cancelled] == 3)
-        var (limits, retention) = (QueueLimits(), StoreSettings.Retention())
-        retention.doneCount = 1
-        (limits.requests, limits.diskReserve) = (7, 1)
-        store.use(limits, retention)
+        var settings = StoreSettings()
+        settings.retention.doneCount = 1
+        await store.use(settings)
         _ = try await store.expire()
         #expect(try await store.counts()[.cancelled] == 1)
-        let used = store.environment.settings.value.limits
-        #expect(used.requests == 7 && used.diskReserve == QueueLimits().diskReserve)
         await store.close()
     }
 }

@@ -144,6 +144,37 @@ internal import Testing
         #expect(sendAll(now: .seconds(5)) == 2)
     }
 
+    /// Returns how many requests a limiter permits at once.
+    private func permitted(_ limiter: RateLimiter, now: Moment = .zero) -> Int {
+        var (limiter, count) = (limiter, 0)
+        while limiter.opensAt <= now {
+            limiter.take(now: now)
+            count += 1
+        }
+        return count
+    }
+
+    @Test func `a new rate permits as many requests at once as the old one, up to the new burst`() throws {
+        var limiter = RateLimiter(try RateLimit(1, burst: 8))
+        for _ in 0..<3 { limiter.take(now: .zero) }
+        let larger = limiter.changed(to: try RateLimit(2, burst: 16), now: .zero)
+        #expect(permitted(larger) == 5 && permitted(larger, now: .seconds(1)) == 7)
+        let smaller = limiter.changed(to: try RateLimit(1, burst: 4), now: .zero)
+        #expect(permitted(smaller) == 4 && permitted(smaller, now: .seconds(1)) == 4)
+        for _ in 0..<5 { limiter.take(now: .zero) }
+        let faster = limiter.changed(to: try RateLimit(2, burst: 8), now: .zero)
+        #expect(permitted(faster) == 0 && permitted(faster, now: .seconds(1)) == 2)
+    }
+
+    @Test func `turns that were taken before a new rate can be given back`() throws {
+        var limiter = RateLimiter(try RateLimit(1, burst: 4))
+        for _ in 0..<4 { limiter.take(now: .zero) }
+        var slower = limiter.changed(to: try RateLimit(0.5, burst: 4), now: .zero)
+        #expect(permitted(slower) == 0)
+        slower.settle(unused: 4, of: 4, taken: .zero)
+        #expect(permitted(slower) == 4)
+    }
+
     /// Compares the limiter with one that takes only the turns that are used.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `turns that are given back permit at most what is permitted if they are never taken`(seed: UInt64)

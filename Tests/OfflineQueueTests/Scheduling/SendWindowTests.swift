@@ -10,6 +10,22 @@ internal import Testing
         #expect(window.limit == 8)
     }
 
+    @Test func `a new limit applies at once, but does not enlarge a reduced window`() {
+        var window = SendWindow(ceiling: 8)
+        window.use(ceiling: 4)
+        #expect(window.limit == 4)
+        window.use(ceiling: 10)
+        #expect(window.limit == 10)
+        window.overloaded(began: .zero, now: .seconds(1))
+        window.use(ceiling: 20)
+        #expect(window.limit == 7)
+        for _ in 0..<1000 { window.succeeded(began: .seconds(2)) }
+        #expect(window.limit == 20)
+        window.overloaded(began: .seconds(2), now: .seconds(3))
+        window.use(ceiling: 5)
+        #expect(window.limit == 5)
+    }
+
     @Test func `a sign of overload reduces the window to 70 %, once for the attempts that were in flight`() {
         var window = SendWindow(ceiling: 10)
         for second in 1...10 as ClosedRange<Int64> { window.overloaded(began: .zero, now: .seconds(second)) }

@@ -29,6 +29,17 @@ internal import Testing
         #expect(queue.removeFirst() == nil && queue.isEmpty)
     }
 
+    @Test func `a new weight moves a waiting key to where it would be if it had joined with this weight`() {
+        var queue = WeightedQueue<String>()
+        for key in ["a", "b"] { queue.append(key) }
+        queue.append("b", weight: 3)
+        #expect(queue.removeFirst() == "b")
+        queue.append("c", weight: 2)
+        queue.append("c", weight: 1)
+        #expect([queue.removeFirst(), queue.removeFirst()] == ["a", "c"])
+        #expect(queue.isEmpty)
+    }
+
     @Test func `a new key waits behind the keys that were there before, however many new ones arrive`() {
         var queue = WeightedQueue<Int>()
         queue.append(0)

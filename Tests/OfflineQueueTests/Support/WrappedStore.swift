@@ -16,7 +16,7 @@ extension WrappedStore {
 
     func events() async throws -> QueueEvents { try await inner.events() }
 
-    func use(_ limits: QueueLimits, _ retention: StoreSettings.Retention) { inner.use(limits, retention) }
+    func use(_ settings: StoreSettings) async { await inner.use(settings) }
 
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         try await inner.enqueue(requests)

@@ -50,6 +50,16 @@ internal import Testing
         try await poll { await refusal(of: 1, calls) == nil }
     }
 
+    @Test func `a new timeout applies to the next call`() async throws {
+        let calls = makeCalls()
+        calls.timeout = .seconds(60)
+        let call = hang(calls, for: 1)
+        try await clock.sleeps.wait { $0 == [.seconds(60)] }
+        clock.advance(by: .seconds(60))
+        await #expect(throws: TimedCall.Timeout.self) { try await call.value }
+        latch.open()
+    }
+
     @Test func `a key whose call has returned is proven, even if it was idle`() async throws {
         let calls = makeCalls()
         try await calls.run(for: 1) {}
