@@ -12,7 +12,7 @@ package struct NetwatchDaemon: Sendable {
     let threshold: LogThreshold
     let reread: @Sendable () throws(InvalidConfiguration) -> ServiceConfiguration
     let notifier = SystemdNotifier.fromEnvironment()
-    private let inheritedSockets = InheritedSockets.fromEnvironment()
+    private let inherited: InheritedSockets.Uses
 
     /// - Parameters:
     ///   - threshold: The threshold of the logger, which a reload sets.
@@ -27,6 +27,10 @@ package struct NetwatchDaemon: Sendable {
         self.logger = logger
         self.threshold = threshold
         self.reread = reread
+        inherited = InheritedSockets.fromEnvironment().uses(
+            control: configuration.socket,
+            web: configuration.web
+        )
     }
 
     /// Runs the service.
@@ -74,7 +78,7 @@ package struct NetwatchDaemon: Sendable {
     /// behind. If there is a store, its owner is the better message.
     private func requireFreeSocket() throws(ControlSocketError) {
         guard access("\(configuration.stateDirectory)/queue.sqlite", F_OK) != 0,
-            inheritedSockets.listener(at: configuration.socket) == nil
+            inherited.control == nil
         else { return }
         try ControlSocket.requireFree(configuration.socket)
     }
@@ -82,7 +86,7 @@ package struct NetwatchDaemon: Sendable {
     /// Creates the path monitor. It uses the netlink socket of the service manager if there is one, because that socket
     /// can have a larger receive buffer than an unprivileged process may set.
     private func makeMonitor() -> PathMonitor {
-        guard let socket = inheritedSockets.routeNetlink else { return .shared }
+        guard let socket = inherited.netlink else { return .shared }
         logger.info("using the service manager's netlink socket")
         var configuration = PathMonitor.Configuration()
         configuration.inheritedSocket = socket
@@ -119,10 +123,13 @@ package struct NetwatchDaemon: Sendable {
                 router: router,
                 limits: limits,
                 logger: logger,
-                inherited: inheritedSockets.listener(at: address)
+                inherited: inherited.web
             )
         }
-        reportUnusedSockets()
+        let unused = inherited.unused
+        if unused > 0 {
+            logger.warning("sockets of the service manager that the service does not use: \(unused)")
+        }
         // After the first lookup, the status line and the first attempts know the path.
         _ = await monitor.statuses(of: .general).first { _ in true }
         // Obtained before the start, so that the log has the requests that the start changes.
@@ -186,28 +193,15 @@ package struct NetwatchDaemon: Sendable {
         _ access: AccessRules,
         _ limits: ControlServer.Limits
     ) throws(ControlSocketError) -> ControlServer {
-        let inherited = inheritedSockets.listener(at: configuration.socket)
-        if inherited != nil { logger.info("using the service manager's control socket") }
+        if inherited.control != nil { logger.info("using the service manager's control socket") }
         return try ControlServer(
             path: configuration.socket,
             mode: configuration.access.socketMode,
             router: ControlRouter(routes, access: access),
             limits: limits,
             logger: logger,
-            inherited: inherited
+            inherited: inherited.control
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }
-    }
-
-    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no
-    /// response.
-    private func reportUnusedSockets() {
-        let used = [
-            inheritedSockets.routeNetlink, inheritedSockets.listener(at: configuration.socket),
-            configuration.web.flatMap { inheritedSockets.listener(at: $0) },
-        ]
-        let unused = inheritedSockets.count - used.count { $0 != nil }
-        guard unused > 0 else { return }
-        logger.warning("sockets of the service manager that the service does not use: \(unused)")
     }
 
     /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the

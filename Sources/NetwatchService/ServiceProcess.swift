@@ -11,12 +11,24 @@ package enum ServiceProcess {
     ///   - `EACCES`: this user may not connect.
     ///   - `EAGAIN`: a process listens, but its backlog is full.
     package static func id(listeningAt path: [UInt8]) throws(SystemError) -> Int32 {
+        try credentials(listeningAt: path).pid
+    }
+
+    /// Returns the user of the process that listens on a unix socket, in the same way. For a socket of the service
+    /// manager, it is the user of the service manager.
+    ///
+    /// - Throws: ``SystemError`` of `connect`; see ``id(listeningAt:)``.
+    package static func user(listeningAt path: [UInt8]) throws(SystemError) -> UInt32 {
+        try credentials(listeningAt: path).uid
+    }
+
+    private static func credentials(listeningAt path: [UInt8]) throws(SystemError) -> PeerCredentials {
         guard let address = UnixSocketAddress(pathBytes: path) else {
             throw SystemError(call: "connect", errno: ENAMETOOLONG)
         }
         let socket = try unixSocket(.stream)
         let descriptor = socket.rawValue
         try systemCall("connect") { address.withSockaddr { connect(descriptor, $0, $1) } }
-        return try PeerCredentials(ofSocket: descriptor).pid
+        return try PeerCredentials(ofSocket: descriptor)
     }
 }

@@ -119,6 +119,15 @@ struct DoctorCommandTests {
         )
     }
 
+    @Test func `the credentials of hooks are not judged if their directory cannot be read`() async throws {
+        let text = "[[hook]]\nwebhook = \"http://127.0.0.1:1/\"\ncredential = \"any\"\n"
+        let file = try directory.write(Array(text.utf8), to: "netwatch.toml")
+        let options = ["--config", file, "--credentials", directory.file("missing")]
+        let (_, findings) = try await doctor(nothing + options)
+        #expect(results(findings["configuration"]) == ["ok"])
+        #expect(results(findings["credentials"]) == ["problem"])
+    }
+
     @Test func `held and dead requests are a warning`() async throws {
         let service = try await RunningService(in: directory)
         let options = ["--socket", service.socket]

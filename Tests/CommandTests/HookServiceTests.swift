@@ -17,6 +17,18 @@ internal import Testing
         return path
     }
 
+    /// The configuration of a host that is down, and of a program that reports it.
+    private func closedHost(reportedBy program: String) -> String {
+        """
+        [[host]]
+        name = "closed"
+        tcp = "127.0.0.1:1"
+        fall = 1
+        [[hook]]
+        program = "\(program)"
+        """
+    }
+
     @Test(.enabled(if: NetworkNamespace.isAvailable))
     func `an alert about an outage of the own link arrives after it, once, even if the service crashes`()
         async throws
@@ -159,16 +171,7 @@ internal import Testing
         async throws
     {
         let program = try program("exit 3")
-        let file = try write(
-            """
-            [[host]]
-            name = "closed"
-            tcp = "127.0.0.1:1"
-            fall = 1
-            [[hook]]
-            program = "\(program)"
-            """
-        )
+        let file = try write(closedHost(reportedBy: program))
         let paths = ["--state-dir", directory.file("state"), "--socket", directory.file("socket")]
         let service = try Subprocess(
             "/usr/bin/env",
@@ -181,16 +184,7 @@ internal import Testing
 
     @Test func `a stop does not wait for a program that runs`() async throws {
         let program = try program("echo running; exec sleep 300")
-        let file = try write(
-            """
-            [[host]]
-            name = "closed"
-            tcp = "127.0.0.1:1"
-            fall = 1
-            [[hook]]
-            program = "\(program)"
-            """
-        )
+        let file = try write(closedHost(reportedBy: program))
         let service = try await RunningService(in: directory, options: ["--config", file])
         try await service.hasLogged("running")
         try await service.stop()

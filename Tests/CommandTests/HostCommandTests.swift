@@ -302,6 +302,35 @@ struct HostLiveTableTests {
         #expect(parts[1].ranges(of: "\r\u{1B}[J").count == 1, "\(output)")
     }
 
+    /// After `bg`, the kernel refuses to read keys. `fg` does not notify a job that runs.
+    @Test func `q ends the table after bg and fg`() throws {
+        let directory = try ScratchDirectory()
+        let (script, pid, keys) = (
+            directory.file("typescript"), directory.file("pid"), directory.file("keys")
+        )
+        let output = try shell(
+            """
+            mkfifo \(keys)
+            cat >\(directory.file("run")) <<'END'
+            drawn() { tail -n +1 -F \(script) 2>/dev/null | sed -u "1,/$1/d" | grep -q reachable; }
+            set -m
+            { tail -n +1 -F \(script) 2>/dev/null | grep -q reachable; kill -TSTP $(cat \(pid)); } &
+            sh -c 'echo $$ >\(pid); exec \(Command.path) host 127.0.0.1 --live --until down --timeout 2m'
+            echo stopped
+            bg %sh
+            drawn stopped
+            echo foreground
+            { drawn foreground; printf q >\(keys); } &
+            fg %sh
+            echo status $?
+            END
+            TERM=xterm script -qfec 'bash \(directory.file("run"))' \(script) <>\(keys)
+            """
+        )
+        // 1, because the host is not down. A timeout has the same status.
+        #expect(output.contains("status 1") && !output.contains("timed out"), "\(output)")
+    }
+
     @Test(arguments: ["TERM=dumb", "TERM=", "-u TERM"])
     func `a terminal that cannot move the cursor is refused`(variable: String) throws {
         let command = "env \(variable) \(Command.path) host 127.0.0.1 --live; echo status $?"

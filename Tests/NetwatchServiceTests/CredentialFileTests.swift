@@ -22,6 +22,16 @@ internal import Testing
         return try #require(fault).reason.replacing(directory.path, with: "DIR")
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    func `files of another user are accepted if the service runs as that user`() async throws {
+        try write("type: bearer\norigins: https://a.example\nvalue: t")
+        for path in [directory.path, directory.file("token")] { #expect(chown(path, 60_001, 60_001) == 0) }
+        #expect(try await CredentialDirectory(path: directory.path, user: 60_001).check() == [])
+        await #expect(throws: InvalidCredentialDirectory.self) {
+            try await CredentialDirectory(path: directory.path).check()
+        }
+    }
+
     private static let attempt = Attempt(
         id: "a",
         method: "GET",

@@ -49,4 +49,21 @@ internal import Testing
         }
         #expect(found == [number, nil, nil])
     }
+
+    @Test func `a socket without a use is counted`() throws {
+        let socket = try stream(AF_UNIX)
+        let other = try stream(AF_INET)
+        let number = socket.rawValue
+        let inherited = InheritedSockets(descriptors: [other.rawValue, number])
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        #expect(inherited.uses(control: path, web: nil).unused == 2)
+        _ = try withUnixAddress(path) { address, length in
+            try systemCall("bind") { bind(number, address, length) }
+        }
+        try systemCall("listen") { Glibc.listen(number, 8) }
+        let uses = inherited.uses(control: path, web: nil)
+        #expect(uses.control == number && uses.web == nil && uses.netlink == nil)
+        #expect(uses.unused == 1)
+    }
 }

@@ -24,6 +24,28 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `flush, pause and resume report the pauses`() async throws {
+        let queue = try await directory.openQueue()
+        let request = QueueRequest(method: "GET", url: "http://a.example/")
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
+        func pauses(_ action: String, _ body: String = "") async throws -> [Bool?] {
+            let members = try await queue.respond(.POST, "/v1/queue/\(action)", body).members
+            return [members["was_paused"] as? Bool, members["queue_paused"] as? Bool]
+        }
+        let host = #"{"host":"a.example"}"#
+        #expect(try await pauses("pause", host) == [false, false])
+        #expect(try await pauses("pause", host) == [true, false])
+        let flushed = try await queue.respond(.POST, "/v1/queue/flush", host).members
+        #expect(flushed["paused_lanes"] as? [[String: String]] == [["host": "a.example", "lane": ""]])
+        #expect(try await pauses("pause") == [true, true])
+        #expect(try await pauses("resume", host) == [true, true])
+        #expect(try await pauses("resume", host) == [false, true])
+        #expect(try await pauses("flush") == [nil, true])
+        #expect(try await pauses("resume") == [true, false])
+        #expect(try await pauses("resume") == [false, false])
+        await queue.stop()
+    }
+
     /// A source whose credentials cannot be read now.
     private struct FailingSource: CredentialSource {
         func credential(named name: String) async throws -> QueueCredential {

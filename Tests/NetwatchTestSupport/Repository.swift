@@ -6,6 +6,9 @@ package enum Repository {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
+    /// Returns the absolute path of a file.
+    package static func path(_ path: String) -> String { root.appending(path: path).path }
+
     package static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }

@@ -194,15 +194,6 @@ package final class Subprocess: Sendable {
         let kept = entries.filter { entry in !additions.keys.contains { entry.hasPrefix($0 + "=") } }
         return kept + additions.map { "\($0)=\($1)" }
     }
-
-    private static func withCStrings<Result>(
-        _ strings: [String],
-        _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
-    ) -> Result {
-        let pointers = strings.map { strdup($0) }
-        defer { for pointer in pointers { free(pointer) } }
-        return body(pointers + [nil])
-    }
 }
 
 /// A stream that is passed to the only thread that reads it.

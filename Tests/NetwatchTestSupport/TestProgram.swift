@@ -6,7 +6,7 @@ package enum TestProgram {
     ///
     /// - Parameter name: A name that scripts/find-program knows, such as `nginx`.
     package static func path(_ name: String) async throws -> String {
-        let found = try await Subprocess("scripts/find-program", [name]).outcome()
+        let found = try await Subprocess(Repository.path("scripts/find-program"), [name]).outcome()
         guard found.ending == .exited(0), let path = found.output.last else {
             try Test.cancel("needs \(name): \(found.errors.joined(separator: " "))")
         }

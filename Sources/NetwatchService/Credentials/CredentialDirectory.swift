@@ -9,11 +9,17 @@ internal import Synchronization
 package struct CredentialDirectory: CredentialSource {
     /// The directory; `nil` if the service has none.
     package let path: String?
+    /// The user who may own the directory and the files, besides root.
+    private let user: UInt32
     /// The files that the credential files name, such as keys. They are known once a credential file was read.
     private let named = NamedFiles()
 
-    package init(path: String?) {
+    /// - Parameters:
+    ///   - path: The directory; `nil` if the service has none.
+    ///   - user: The user who may own the directory and the files, besides root. Default: the user of this process.
+    package init(path: String?, user: UInt32 = geteuid()) {
         self.path = path
+        self.user = user
     }
 
     /// The name of the credential that contains the encryption keys of the queue. No request can use it.
@@ -37,7 +43,12 @@ package struct CredentialDirectory: CredentialSource {
         }
         return try await DispatchQueue.global().run {
             let wasRead = self.named.isKnown(name)
-            let reader = CredentialFileReader(path: "\(path)/\(name)", name: name, wasRead: wasRead)
+            let reader = CredentialFileReader(
+                path: "\(path)/\(name)",
+                name: name,
+                user: self.user,
+                wasRead: wasRead
+            )
             return try reader.credential { self.named.set($0, of: name) }
         }
     }
@@ -98,7 +109,7 @@ extension CredentialDirectory {
     /// - Throws: ``InvalidCredentialDirectory`` if the directory cannot be used at all.
     package func check() async throws -> [String] {
         guard let path else { return [] }
-        try Self.checkStatus(of: path)
+        try checkStatus(of: path)
         var faults: [String] = []
         // Hidden files are ignored without a warning: tools that replace files create them.
         for name in Self.files(in: path).sorted() where !name.hasPrefix(".") && name != Self.queueKeyName {
@@ -140,7 +151,7 @@ extension CredentialDirectory {
     }
 
     /// Refuses a directory in which other users can replace files.
-    private static func checkStatus(of path: String) throws(InvalidCredentialDirectory) {
+    private func checkStatus(of path: String) throws(InvalidCredentialDirectory) {
         var status = stat()
         guard stat(path, &status) == 0 else {
             throw InvalidCredentialDirectory(path, errnoDescription(errno))
@@ -148,8 +159,8 @@ extension CredentialDirectory {
         guard status.st_mode & S_IFMT == S_IFDIR else {
             throw InvalidCredentialDirectory(path, "it is not a directory")
         }
-        guard status.st_uid == 0 || status.st_uid == geteuid() else {
-            let words = "it belongs to the user \(status.st_uid); accepted: root and \(geteuid())"
+        guard status.st_uid == 0 || status.st_uid == user else {
+            let words = "it belongs to the user \(status.st_uid); accepted: root and \(user)"
             throw InvalidCredentialDirectory(path, words)
         }
         guard status.st_mode & 0o022 == 0 else {

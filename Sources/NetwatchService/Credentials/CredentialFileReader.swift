@@ -8,6 +8,8 @@ internal import OfflineQueue
 struct CredentialFileReader {
     let path: String
     let name: String
+    /// The user who may own the files, besides root.
+    let user: UInt32
     /// Whether the service has read the file before. If it is missing now, it was removed, or is being replaced.
     var wasRead = false
 
@@ -104,8 +106,8 @@ struct CredentialFileReader {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw systemFault(file, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw fault("\(file) is not a regular file") }
-        guard status.st_uid == 0 || status.st_uid == geteuid() else {
-            throw fault("\(file) belongs to the user \(status.st_uid); accepted: root and \(geteuid())")
+        guard status.st_uid == 0 || status.st_uid == user else {
+            throw fault("\(file) belongs to the user \(status.st_uid); accepted: root and \(user)")
         }
         let mode = status.st_mode & 0o777
         let refused: mode_t = access == .readable ? 0o022 : status.st_uid == 0 ? 0o037 : 0o077

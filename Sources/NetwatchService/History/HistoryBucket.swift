@@ -143,11 +143,44 @@ package struct HistoryBatch: Sendable {
         outages += later.outages
     }
 
-    /// Removes the oldest buckets of minutes, so that a history that cannot be written takes a bounded amount of memory.
+    /// Removes the oldest buckets and outages, so that a history that cannot be written takes a bounded amount of
+    /// memory.
+    ///
+    /// Buckets of minutes are removed first, then those of hours, then those of days. In the tier of a removed bucket,
+    /// the state of the host is unknown in that time. Of the outages, only those are removed that have begun and ended
+    /// in this batch.
+    ///
+    /// - Parameter most: The maximum number of buckets, and the number of changes of outages above which outages are
+    ///   removed.
     mutating func shrink(to most: Int) {
-        guard buckets.count > most else { return }
-        let minutes = buckets.keys.filter { $0.tier == .minute }.sorted { $0.start < $1.start }
-        for key in minutes.prefix(buckets.count - most) { buckets[key] = nil }
-        outages.removeFirst(max(0, outages.count - most))
+        for tier in HistoryTier.allCases where buckets.count > most {
+            let oldest = buckets.keys.filter { $0.tier == tier }.sorted { $0.start < $1.start }
+            for key in oldest.prefix(buckets.count - most) { buckets[key] = nil }
+        }
+        if outages.count > most { removeOutages(atLeast: outages.count - most) }
+    }
+
+    /// Removes the oldest outages that have begun and ended in this batch, and the changes that have no effect without
+    /// them. The remaining changes have the same effect on all other outages.
+    ///
+    /// - Parameter count: The number of changes after which no further outage is removed.
+    private mutating func removeOutages(atLeast count: Int) {
+        var removed: Set<Int> = []
+        var begun: [String: Int] = [:]
+        var reportedUp: Set<String> = []
+        var watched: Set<String>?
+        for (index, event) in outages.enumerated() where removed.count < count {
+            switch event {
+            case .began(let host, _, _, _): begun[host] = index
+            case .ended(let host, _):
+                if let start = begun.removeValue(forKey: host) { removed.formUnion([start, index]) }
+            case .reportedUp(let host):
+                if !reportedUp.insert(host).inserted { removed.insert(index) }
+            case .watched(let hosts):
+                if hosts == watched { removed.insert(index) }
+                watched = hosts
+            }
+        }
+        outages = outages.enumerated().filter { !removed.contains($0.offset) }.map(\.element)
     }
 }

@@ -131,13 +131,4 @@ final class ChildProcess: Sendable {
         }
         return error == 0 ? .success(pid) : .failure(SystemError(call: "posix_spawn", errno: error))
     }
-
-    private static func withCStrings<Result>(
-        _ strings: [String],
-        _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
-    ) -> Result {
-        let pointers = strings.map { strdup($0) }
-        defer { for pointer in pointers { free(pointer) } }
-        return body(pointers + [nil])
-    }
 }

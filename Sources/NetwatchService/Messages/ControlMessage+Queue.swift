@@ -91,6 +91,13 @@ extension ControlMessage {
         package var v = ControlMessage.version
         /// The number of requests of the selected lanes that are now being tried or wait for their turn.
         package var requests: Int
+        /// The lanes with requests that were opened before the end of a server's `Retry-After`, at most 1000. `nil` from
+        /// services of earlier versions.
+        package var openedLanes: [Lanes]?
+        /// Whether the whole queue is paused. `nil` from services of earlier versions.
+        package var queuePaused: Bool?
+        /// The paused lanes among the selected ones, at most 1000. `nil` from services of earlier versions.
+        package var pausedLanes: [Lanes]?
     }
 
     /// The body of `POST /v1/queue/flush`, `pause` and `resume`: selects lanes. Without members, `flush` and `pause`
@@ -113,6 +120,11 @@ extension ControlMessage {
         package var paused: Bool
         /// The number of affected lanes.
         package var lanes: Int
+        /// Whether any of the lanes, or the whole queue if all lanes are selected, was paused before. `nil` from
+        /// services of earlier versions.
+        package var wasPaused: Bool?
+        /// Whether the whole queue is paused now. `nil` from services of earlier versions.
+        package var queuePaused: Bool?
     }
 
     /// The response to `GET /v1/queue/stats`.

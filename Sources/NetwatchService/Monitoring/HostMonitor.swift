@@ -22,8 +22,9 @@ package actor HostMonitor {
     /// How often time is accounted, and how often it is written.
     private static let tick = Duration.seconds(10)
     private static let ticksPerWrite = 6
-    /// The maximum number of buckets that wait in memory while the history cannot be written.
-    private static let mostBuckets = 10_000
+    /// The maximum number of buckets, and of changes of outages, that wait in memory while the history cannot be
+    /// written. Older ones are dropped.
+    private static let mostWaiting = 10_000
 
     private let monitor: PathMonitor
     private let history: HostHistory?
@@ -44,6 +45,8 @@ package actor HostMonitor {
     private var outages: [String: HostTracker.Outage] = [:]
     private var batch = HistoryBatch()
     private var hasWriteFailed = false
+    /// The last write, which the next one waits for.
+    private var lastWrite: Task<Void, Never>?
 
     /// - Parameters:
     ///   - history: Where the history is written; `nil` for nowhere.
@@ -71,6 +74,8 @@ package actor HostMonitor {
     package func run(_ initial: [WatchedHost]) async {
         isStarting = true
         hosts = hosts ?? initial
+        // An update before the start has begun without the outages of the history.
+        for name in order { remove(name) }
         await resume()
         await watchHosts()
         isStarting = false
@@ -262,14 +267,24 @@ package actor HostMonitor {
         }
     }
 
-    /// Writes the batch, also if this task is cancelled.
+    /// Writes the batch after all earlier ones, because the order of the changes matters.
     private func write() async {
-        guard let history, !batch.isEmpty else { return }
+        // The database refuses to write in a cancelled task, so this is a task of its own.
+        let task = Task { [lastWrite] in
+            await lastWrite?.value
+            await writeBatch()
+        }
+        lastWrite = task
+        await task.value
+    }
+
+    private func writeBatch() async {
+        guard !batch.isEmpty else { return }
+        guard let history else { return batch.shrink(to: Self.mostWaiting) }
         let (written, now) = (batch, clock().wall)
         batch = HistoryBatch()
         do {
-            // The database refuses to write in a cancelled task.
-            try await Task { try await history.write(written, now: now) }.value
+            try await history.write(written, now: now)
             hasWriteFailed = false
         } catch {
             if !hasWriteFailed { logger.warning("the history of the hosts cannot be written: \(error)") }
@@ -277,7 +292,7 @@ package actor HostMonitor {
             let later = batch
             batch = written
             batch.add(later)
-            batch.shrink(to: Self.mostBuckets)
+            batch.shrink(to: Self.mostWaiting)
         }
     }
 }

@@ -16,21 +16,48 @@ extension QueueRoutes {
         let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
         let host = try lanes?.host.map(Problem.host)
         try requireRunning()
-        try await queue.flush(host: host, lane: lanes?.lane)
+        let opened = try await queue.flush(host: host, lane: lanes?.lane)
         // The dry run of an edit counts requests and changes nothing.
         let flushed = RequestFilter(states: [.pending, .inflight], host: host, lane: lanes?.lane)
         let count = try await queue.edit(.hold, matching: flushed, isDryRun: true).done
-        return .json(ControlMessage.Flushed(requests: count), encoder: ControlMessage.encoder)
+        let pauses = try await pauses(host: host, lane: lanes?.lane)
+        let message = ControlMessage.Flushed(
+            requests: count,
+            openedLanes: opened.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
+            queuePaused: pauses.isQueuePaused,
+            pausedLanes: pauses.lanes
+        )
+        return .json(message, encoder: ControlMessage.encoder)
     }
 
     private func setPaused(_ isPaused: Bool, _ request: ControlRequest) async throws -> ControlResponse {
         let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
         let host = try lanes?.host.map(Problem.host)
+        let isWhole = host == nil && lanes?.lane == nil
+        let before = try await pauses(host: host, lane: lanes?.lane)
         let count =
             isPaused
             ? try await queue.pause(host: host, lane: lanes?.lane)
             : try await queue.resume(host: host, lane: lanes?.lane)
-        return .json(ControlMessage.Paused(paused: isPaused, lanes: count), encoder: ControlMessage.encoder)
+        let message = ControlMessage.Paused(
+            paused: isPaused,
+            lanes: count,
+            wasPaused: !before.lanes.isEmpty || (isWhole && before.isQueuePaused),
+            queuePaused: isWhole ? isPaused : before.isQueuePaused
+        )
+        return .json(message, encoder: ControlMessage.encoder)
+    }
+
+    /// Returns whether the whole queue is paused, and which of some lanes are paused themselves.
+    private func pauses(
+        host: String?,
+        lane: String?
+    ) async throws -> (isQueuePaused: Bool, lanes: [ControlMessage.Lanes]) {
+        let statistics = try await queue.statistics()
+        let lanes = statistics.pausedLanes.filter { paused in
+            paused.host == host ?? paused.host && paused.label == lane ?? paused.label
+        }
+        return (statistics.isPaused, lanes.map(ControlMessage.Lanes.init))
     }
 
     private func statistics(for caller: Caller) async throws -> ControlResponse {
@@ -46,7 +73,7 @@ extension QueueRoutes {
             oldest: statistics.oldest,
             lanes: statistics.lanes,
             paused: statistics.isPaused,
-            pausedLanes: statistics.pausedLanes.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
+            pausedLanes: statistics.pausedLanes.map(ControlMessage.Lanes.init),
             closedLanes: statistics.closedLanes.map(ControlMessage.ClosedLane.init),
             completions: statistics.completions.map {
                 ControlMessage.Completions(tag: $0.tag, requests: $0.count)
@@ -59,6 +86,12 @@ extension QueueRoutes {
                 ? nil : statistics.encryption.map(ControlMessage.KeyUse.init)
         )
         return .json(message, encoder: ControlMessage.encoder)
+    }
+}
+
+extension ControlMessage.Lanes {
+    fileprivate init(_ lane: QueueStatistics.PausedLane) {
+        self.init(host: lane.host, lane: lane.label)
     }
 }
 

@@ -28,8 +28,25 @@ package struct InheritedSockets: Sendable {
         getenv(name).flatMap { CInt(String(cString: $0)) }
     }
 
-    /// The number of inherited sockets.
-    package var count: Int { descriptors.count }
+    /// The sockets that the parts of the service use; each is `nil` if there is none.
+    struct Uses: Sendable {
+        let control: CInt?
+        let web: CInt?
+        let netlink: CInt?
+        /// The number of sockets that no part uses. Their clients would get no response.
+        let unused: Int
+    }
+
+    /// Finds the sockets of the service.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the control socket.
+    ///   - web: The address of the status page; `nil` for none.
+    func uses(control path: String, web: WebAddress?) -> Uses {
+        let (control, web, netlink) = (listener(at: path), web.flatMap { listener(at: $0) }, routeNetlink)
+        let used = [control, web, netlink].count { $0 != nil }
+        return Uses(control: control, web: web, netlink: netlink, unused: descriptors.count - used)
+    }
 
     /// Returns the inherited unix socket that listens on a path (`ListenStream=PATH`); `nil` if there is none.
     func listener(at path: String) -> CInt? {
@@ -67,7 +84,7 @@ package struct InheritedSockets: Sendable {
     }
 
     /// The inherited netlink socket of the route protocol (`ListenNetlink=route`); `nil` if there is none.
-    package var routeNetlink: CInt? {
+    private var routeNetlink: CInt? {
         descriptors.first { descriptor in
             Self.option(SO_DOMAIN, of: descriptor) == AF_NETLINK
                 && Self.option(SO_PROTOCOL, of: descriptor) == Self.routeProtocol

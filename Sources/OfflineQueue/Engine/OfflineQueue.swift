@@ -295,20 +295,24 @@ extension OfflineQueue {
     ///
     /// Requests that are held for ``HoldReason/trust``, ``HoldReason/configuration`` or ``HoldReason/auth`` are
     /// released. Other held requests, scheduled requests and paused lanes continue to wait. The call does not wait for
-    /// the attempts. If the queue is not running, the call does nothing.
+    /// the attempts. If the queue is not running, the call does nothing and returns an empty array.
     ///
     /// - Parameters:
     ///   - host: The host of the lanes. Default `nil`: all hosts.
     ///   - lane: The label of the lanes. An empty label selects lanes without one. Default `nil`: all labels.
+    /// - Returns: The lanes with requests that were opened before the end of a server's `Retry-After`, at most
+    ///   ``QueueStatistics/maximumPausedLanes``.
     /// - Throws: ``QueueError``: `unknownLane` if a host or a label is given and no lane matches, in which case nothing
     ///   was changed; errors of the store.
-    public func flush(host: String? = nil, lane: String? = nil) async throws {
-        guard phase == .running else { return }
+    @discardableResult
+    public func flush(host: String? = nil, lane: String? = nil) async throws -> [QueueStatistics.ClosedLane] {
+        guard phase == .running else { return [] }
         let selection = LaneSelection(host: host?.lowercased(), label: lane)
-        try await reporting {
+        return try await reporting {
             let lanes = try await store.reopen(selection, releasing: HoldReason.releasableByRestart)
-            announce(lanes)
+            announce(lanes.busy)
             handle(.flush(selection))
+            return lanes.opened
         }
     }
 

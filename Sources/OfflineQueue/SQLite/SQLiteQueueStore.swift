@@ -243,10 +243,10 @@ extension SQLiteQueueStore {
     package func reopen(
         _ selection: LaneSelection,
         releasing reasons: Set<HoldReason>
-    ) async throws -> [LaneRecord] {
+    ) async throws -> ReopenedLanes {
         try await write(rows: 1) { transaction in
-            try transaction.open(selection)
-            return try transaction.release(reasons, in: selection)
+            let opened = try transaction.open(selection)
+            return ReopenedLanes(opened: opened, busy: try transaction.release(reasons, in: selection))
         }
     }
 

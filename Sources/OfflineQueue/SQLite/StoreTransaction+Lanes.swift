@@ -101,13 +101,35 @@ extension StoreTransaction {
 
     /// Opens the selected lanes that servers closed with `Retry-After`.
     ///
+    /// - Returns: Those of the lanes that have requests, at most ``QueueStatistics/maximumPausedLanes``, with the
+    ///   closures that this ended.
     /// - Throws: ``QueueError``: `unknownLane` if a host or a label is given and there is no such lane.
-    func open(_ selection: LaneSelection) throws {
+    func open(_ selection: LaneSelection) throws -> [QueueStatistics.ClosedLane] {
         guard try selection == .all || !lanes(in: selection).isEmpty else { throw selection.unknown }
+        let closed = try closedLanes(in: selection)
         try execute(
             "UPDATE lane SET not_before = NULL WHERE not_before IS NOT NULL AND \(Self.isSelected)",
             Self.arguments(of: selection)
         )
+        return closed
+    }
+
+    /// Returns the selected lanes that have requests and that servers closed with `Retry-After`, at most
+    /// ``QueueStatistics/maximumPausedLanes``.
+    func closedLanes(in selection: LaneSelection) throws -> [QueueStatistics.ClosedLane] {
+        try rows(
+            """
+            SELECT * FROM lane WHERE not_before > :now AND requests > 0 AND \(Self.isSelected)
+            ORDER BY host, label LIMIT :limit
+            """,
+            ["now": now.milliseconds, "limit": QueueStatistics.maximumPausedLanes]
+                &+ Self.arguments(of: selection)
+        )
+        .compactMap { row in
+            try LaneClosure(lane: row, now: now).map {
+                QueueStatistics.ClosedLane(id: try row["id"], try LaneKey(row: row), closure: $0)
+            }
+        }
     }
 
     mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {

@@ -235,7 +235,7 @@ extension StoreTransaction {
             lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
             isPaused: meta["is_paused"],
             pausedLanes: try pausedLanes(),
-            closedLanes: try closedLanes(),
+            closedLanes: try closedLanes(in: .all),
             completions: try waitingCompletions(),
             databaseBytes: pages["size"],
             freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0,
@@ -277,20 +277,6 @@ extension StoreTransaction {
             [QueueStatistics.maximumPausedLanes]
         )
         .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
-    }
-
-    private func closedLanes() throws -> [QueueStatistics.ClosedLane] {
-        try rows(
-            """
-            SELECT * FROM lane WHERE not_before > ? AND requests > 0 ORDER BY host, label LIMIT ?
-            """,
-            [now.milliseconds, QueueStatistics.maximumPausedLanes]
-        )
-        .compactMap { row in
-            try LaneClosure(lane: row, now: now).map {
-                QueueStatistics.ClosedLane(id: try row["id"], try LaneKey(row: row), closure: $0)
-            }
-        }
     }
 }
 

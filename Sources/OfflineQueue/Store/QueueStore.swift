@@ -44,9 +44,8 @@ package protocol QueueStore: Sendable {
     /// Releases the requests of the selected lanes that are held for one of the reasons, and opens those of the lanes
     /// that servers closed with `Retry-After`. Called by a flush.
     ///
-    /// - Returns: The selected lanes with requests to send.
     /// - Throws: ``QueueError``: `unknownLane` if there is no such lane and the selection is not ``LaneSelection/all``.
-    func reopen(_ selection: LaneSelection, releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
+    func reopen(_ selection: LaneSelection, releasing reasons: Set<HoldReason>) async throws -> ReopenedLanes
 
     /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A store that
     /// several machines share must first claim the lane itself.

@@ -92,6 +92,15 @@ package struct LaneRecord: Hashable, Sendable {
     package var wasEmpty = false
 }
 
+/// The result of ``QueueStore/reopen(_:releasing:)``.
+package struct ReopenedLanes: Sendable {
+    /// The lanes that were opened and have requests, at most ``QueueStatistics/maximumPausedLanes``, with the closures
+    /// that servers had asked for.
+    package let opened: [QueueStatistics.ClosedLane]
+    /// The selected lanes with requests to send.
+    package let busy: [LaneRecord]
+}
+
 /// A call to claim requests of a lane.
 package struct LaneClaim: Hashable, Sendable {
     package let lane: Int64

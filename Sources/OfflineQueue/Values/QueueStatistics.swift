@@ -71,7 +71,8 @@ public struct QueueStatistics: Hashable, Sendable {
         }
     }
 
-    /// The maximum number of lanes listed in ``pausedLanes`` and in each group of ``closedLanes``: 1000.
+    /// The maximum number of lanes listed in ``pausedLanes``, in each group of ``closedLanes``, and in the result of
+    /// ``OfflineQueue/flush(host:lane:)``: 1000.
     public static let maximumPausedLanes = 1000
 
     /// The number of requests that are encrypted with one key.

@@ -12,8 +12,8 @@ enum DoctorCheck: String, CaseIterable {
     struct Subjects {
         var configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>
         var queue: QueueOptions
-        /// The directory of the credentials; `nil` for none.
-        var credentials: String?
+        /// The directory of the credentials, without a path if it is not known.
+        var credentials: CredentialDirectory
         /// The hosts to which the check connects.
         var hosts: [NetworkHost]
         var probe: ProbeChoice

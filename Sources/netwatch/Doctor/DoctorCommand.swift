@@ -64,7 +64,10 @@ struct DoctorCommand: AsyncParsableCommand {
         let subjects = DoctorCheck.Subjects(
             configuration: Result { () throws(InvalidConfiguration) in try files.read() },
             queue: queue,
-            credentials: credentials ?? ServicePaths().credentialsDirectory,
+            credentials: CredentialDirectory(
+                path: credentials ?? ServicePaths().credentialsDirectory,
+                user: ServiceChecks.user(of: queue.service)
+            ),
             hosts: try HostList.reading(host, from: nil),
             probe: probe ?? .tcp(port: 443)
         )

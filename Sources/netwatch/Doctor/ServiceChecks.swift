@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Glibc
 internal import NetwatchService
 internal import OfflineQueue
 
@@ -7,10 +8,10 @@ enum ServiceChecks {
     /// How long the service may take for each response.
     static let timeout: Duration = .seconds(5)
 
-    /// - Parameter credentials: The directory of the credentials; `nil` if it is not known.
+    /// - Parameter credentials: The directory of the credentials, without a path if it is not known.
     static func configuration(
         _ configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>,
-        credentials: String?
+        credentials: CredentialDirectory
     ) async -> [DoctorFinding] {
         switch configuration {
         case .success(let result):
@@ -25,16 +26,26 @@ enum ServiceChecks {
     }
 
     /// Returns a warning for each hook that cannot report now, because its program or its credential is missing.
-    private static func findings(on hooks: [Hook], credentials path: String?) async -> [DoctorFinding] {
-        let names = await CredentialDirectory(path: path).names()
+    private static func findings(
+        on hooks: [Hook],
+        credentials directory: CredentialDirectory
+    ) async -> [DoctorFinding] {
+        // The check of the credentials reports a directory that cannot be read.
+        let isReadable = (try? await directory.check()) != nil
+        let names = await directory.names()
         return hooks.compactMap { (hook) -> DoctorFinding? in
             switch hook.action {
             case .program(let program):
                 return program.fault.map {
-                    DoctorFinding.warning($0, advice: "correct the path or the permissions of the program")
+                    DoctorFinding.warning(
+                        $0,
+                        advice: "correct its path, or permit the user of the service to execute it"
+                    )
                 }
             case .webhook(let webhook):
-                guard let path, let name = webhook.credential, !names.contains(name) else { return nil }
+                guard let path = directory.path, isReadable, let name = webhook.credential,
+                    !names.contains(name)
+                else { return nil }
                 return DoctorFinding.warning(
                     "a hook uses the credential `\(name)`, which does not exist",
                     advice: "add the file of the credential to `\(path)`"
@@ -64,8 +75,11 @@ enum ServiceChecks {
         return [process, status?.reload.flatMap(finding)].compactMap(\.self)
     }
 
-    private static func process(_ summary: ServiceSummary, version: String?, rights: String?) -> DoctorFinding
-    {
+    private static func process(
+        _ summary: ServiceSummary,
+        version: String?,
+        rights: String?
+    ) -> DoctorFinding {
         let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
         let text = process + (rights.map { "; this user may \($0) requests" } ?? "")
         guard let version, version != NetwatchVersion.current else { return .ok(text) }
@@ -95,10 +109,17 @@ enum ServiceChecks {
         }
     }
 
-    /// - Parameter path: The directory of the credentials; `nil` for none.
-    static func credentials(in path: String?) async -> [DoctorFinding] {
-        guard let path else { return [] }
-        let directory = CredentialDirectory(path: path)
+    /// Returns the user whose credential files the service accepts: for root, the user of the running service.
+    static func user(of options: ServiceOptions) -> UInt32 {
+        guard geteuid() == 0, let socket = try? options.path(),
+            let user = try? ServiceProcess.user(listeningAt: socket.bytes)
+        else { return geteuid() }
+        return user
+    }
+
+    /// - Parameter directory: The directory of the credentials, without a path for none.
+    static func credentials(in directory: CredentialDirectory) async -> [DoctorFinding] {
+        guard directory.path != nil else { return [] }
         do {
             let faults = try await directory.check()
             return faults.isEmpty ? [.ok(await directory.verdict)] : faults.map { .problem($0) }

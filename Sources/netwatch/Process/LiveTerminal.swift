@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
@@ -17,6 +18,8 @@ final class LiveTerminal: Sendable {
     private let state = Mutex(State())
     /// The controlling terminal; -1 if there is none. Standard input may be a file of hosts.
     private let input = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
+    /// Signalled when keys can be read, because this process is in the foreground.
+    private let canReadKeys = DispatchSemaphore(value: 0)
 
     deinit {
         leave()
@@ -33,6 +36,7 @@ final class LiveTerminal: Sendable {
     func draw(_ drawing: (_ isFresh: Bool) -> String) {
         state.withLock { state in
             guard state.isEntered else { return }
+            changeMode(&state)
             let text = drawing(state.isFresh)
             state.isFresh = false
             Printer.terminal(text)
@@ -46,12 +50,19 @@ final class LiveTerminal: Sendable {
         state.withLock { state in
             if !state.isEntered { (state.isEntered, state.isFresh) = (true, true) }
             Printer.terminal(Terminal.hideCursor)
-            var mode = termios()
-            guard state.mode == nil, hasTerminal, tcgetattr(input, &mode) == 0 else { return }
-            state.mode = mode
-            mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
-            tcsetattr(input, TCSANOW, &mode)
+            changeMode(&state)
         }
+    }
+
+    /// Makes keys readable without Enter and without an echo. Has no effect in the background. A shell that moves a
+    /// running job to the foreground does not notify it, so this is called again before each drawing.
+    private func changeMode(_ state: inout State) {
+        var mode = termios()
+        guard state.mode == nil, hasTerminal, tcgetattr(input, &mode) == 0 else { return }
+        state.mode = mode
+        mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        tcsetattr(input, TCSANOW, &mode)
+        canReadKeys.signal()
     }
 
     func leave() {
@@ -69,21 +80,35 @@ final class LiveTerminal: Sendable {
 
     // MARK: Keys
 
-    /// Reads keys on a separate thread until the terminal is closed.
+    /// Reads keys on a separate thread, while this process is in the foreground.
     ///
     /// - Parameter onQuit: Called on that thread after `q`.
     func readKeys(onQuit: @escaping @Sendable () -> Void) {
+        guard input >= 0 else { return }
         // If no thread can be started, only signals end the command.
         try? startDetachedThread(named: "nw-keys") { [self] in
             var key: UInt8 = 0
             while true {
                 let count = read(input, &key, 1)
                 if count == -1, errno == EINTR { continue }
+                // A read in the background fails with EIO, because this thread blocks SIGTTIN.
+                if count == -1, errno == EIO {
+                    waitForForeground()
+                    continue
+                }
                 guard count == 1 else { return }
                 guard key == UInt8(ascii: "q") else { continue }
                 state.withLock { $0.isQuit = true }
                 onQuit()
             }
         }
+    }
+
+    private func waitForForeground() {
+        // The shell uses the terminal now, with its own mode.
+        state.withLock { state in
+            if !hasTerminal { state.mode = nil }
+        }
+        canReadKeys.wait()
     }
 }

@@ -28,26 +28,26 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let selection = lanes.selection
-        let (before, flushed) = try await lanes.queue.withRunningService { client in
-            let before = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
-            let flushed = try await client.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
-            return (before, flushed)
+        let flushed = try await lanes.queue.withRunningService { client in
+            try await client.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
         }
         let delays = lanes.isWhole ? "all delays" : "the delays of the lanes \(lanes.selectionText)"
         let count = CountText.format(flushed.requests, "request")
-        Printer.note("ended \(delays): \(count) pending or in flight\(lanes.pauseText(before))")
-        if let warning = warning(before) { Printer.warning(warning) }
+        Printer.note("ended \(delays): \(count) pending or in flight\(Self.pauseText(flushed))")
+        if let warning = Self.warning(flushed.openedLanes ?? []) { Printer.warning(warning) }
+    }
+
+    /// Says what is still paused; empty if nothing is.
+    private static func pauseText(_ flushed: ControlMessage.Flushed) -> String {
+        if flushed.queuePaused == true { return LaneOptions.queueIsPaused }
+        let count = flushed.pausedLanes?.count ?? 0
+        return count > 0 ? "; \(CountText.format(count, "lane")) still paused" : ""
     }
 
     /// Returns the warning about lanes that servers had closed; `nil` if the flush opened none of them.
-    ///
-    /// - Parameter before: The statistics before the flush.
-    private func warning(_ before: ControlMessage.Statistics) -> String? {
-        let opened = before.closedLanes.filter { lane in
-            lane.status != nil && lanes.contain(host: lane.host, label: lane.lane)
-        }
+    private static func warning(_ opened: [ControlMessage.Lanes]) -> String? {
         guard !opened.isEmpty else { return nil }
-        let hosts = Set(opened.map(\.host)).sorted()
+        let hosts = Set(opened.compactMap(\.host)).sorted()
         let names = hosts.prefix(3).joined(separator: ", ") + (hosts.count > 3 ? ", …" : "")
         let count = CountText.format(opened.count, "lane")
         return Printer.printable("opened \(count) before the end of a server's Retry-After: \(names)")
@@ -120,46 +120,24 @@ struct LaneOptions: ParsableArguments {
         return [host.map { "to \(Printer.quoted($0))" }, label].compactMap(\.self).joined(separator: " ")
     }
 
-    /// Says which of the selected lanes are paused; empty if none are.
-    func pauseText(_ statistics: ControlMessage.Statistics) -> String {
-        if statistics.paused {
-            return "; the whole queue is still paused: `netwatch queue resume` ends that"
-        }
-        let count = statistics.pausedLanes.count { contain(host: $0.host, label: $0.lane) }
-        return count > 0 ? "; \(CountText.format(count, "lane")) still paused" : ""
-    }
-
-    /// Whether the options select a lane with this host and label.
-    ///
-    /// - Parameters:
-    ///   - host: A host as the service lists it, in lower case.
-    ///   - label: The lane's label, in the form of the service.
-    func contain(host: String?, label: String?) -> Bool {
-        host == self.host?.lowercased() ?? host && label == lane ?? label
-    }
+    /// Says that a pause of the whole queue goes on, as the end of a sentence.
+    static let queueIsPaused = "; the whole queue is still paused: `netwatch queue resume` ends that"
 
     func set(_ action: String) async throws {
         let selection = selection
-        let (before, done) = try await queue.withQueue { client in
-            let before = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
-            let path = "/v1/queue/\(action)"
-            return (before, try await client.post(path, selection, as: ControlMessage.Paused.self))
+        let done = try await queue.withQueue { client in
+            try await client.post("/v1/queue/\(action)", selection, as: ControlMessage.Paused.self)
         }
-        Printer.note(summary(done, before))
+        Printer.note(summary(done))
     }
 
     /// Returns what was done in words.
-    ///
-    /// - Parameter before: The statistics before the change.
-    private func summary(_ done: ControlMessage.Paused, _ before: ControlMessage.Statistics) -> String {
+    private func summary(_ done: ControlMessage.Paused) -> String {
         let lanes = CountText.format(done.lanes, "lane")
         let what = isWhole ? "the queue: \(lanes) with requests" : lanes
         if done.paused { return "paused \(what)" }
-        let wasPaused =
-            before.pausedLanes.contains { contain(host: $0.host, label: $0.lane) }
-            || (isWhole && before.paused)
-        let remaining = !isWhole && before.paused ? pauseText(before) : ""
-        return (wasPaused ? "resumed \(what)" : "nothing was paused") + remaining
+        let change = done.wasPaused == false ? "nothing was paused" : "resumed \(what)"
+        return change + (done.queuePaused == true ? Self.queueIsPaused : "")
     }
 }
 

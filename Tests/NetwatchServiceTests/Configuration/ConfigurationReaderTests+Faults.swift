@@ -159,5 +159,4 @@ extension ConfigurationReaderTests {
         reader.read("nested", Array(("a = " + String(repeating: "[", count: 100_000)).utf8))
         #expect(reader.problems.count == 1)
     }
-
 }

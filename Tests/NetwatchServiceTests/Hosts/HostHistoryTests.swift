@@ -65,6 +65,20 @@ internal import Testing
         #expect(slowest >= .milliseconds(20) && slowest <= .milliseconds(23))
     }
 
+    @Test func `a batch that is too large drops its oldest minutes, then hours`() {
+        var batch = HistoryBatch()
+        batch.add(Self.span(.up, 0, 7200), of: "api")
+        func starts(_ tier: HistoryTier) -> [Int64] {
+            batch.buckets.keys.filter { $0.tier == tier }.map { $0.start - Self.midnight / 1000 }.sorted()
+        }
+        #expect(batch.buckets.count == 123)
+        batch.shrink(to: 5)
+        #expect(starts(.minute) == [7080, 7140])
+        #expect(starts(.hour) == [0, 3600] && starts(.day) == [0])
+        batch.shrink(to: 2)
+        #expect(starts(.minute).isEmpty && starts(.hour) == [3600] && starts(.day) == [0])
+    }
+
     @Test func `each tier is removed after its own time`() async throws {
         var batch = HistoryBatch()
         batch.add(Self.span(.up, 0, 60), of: "api")
@@ -157,6 +171,27 @@ internal import Testing
         batch.addReportedUp(of: "api")
         try await history.write(batch, now: Self.midnight)
         #expect(try await history.hookOutages() == [:])
+    }
+
+    @Test func `a batch that is too large drops only outages that it contains completely`() async throws {
+        try await beginOutage()
+        var batch = HistoryBatch()
+        batch.endOutage(of: "api", at: Self.midnight + 1000)
+        batch.addReportedUp(of: "api")
+        for _ in 0..<3 {
+            batch.add(Self.batch(.failure("timeout"), .success(latency: nil)))
+            batch.addReportedUp(of: "api")
+        }
+        batch.add(Self.batch(.noPath("no carrier")))
+        batch.shrink(to: 3)
+        #expect(batch.outages.count == 3)
+        try await history.write(batch, now: Self.midnight)
+        let outages = try await history.outages(of: "api", since: 0, limit: 10)
+        #expect(outages.count == 2, "\(outages)")
+        #expect(Set(outages.map(\.cause)) == [.remote, .local])
+        #expect(outages.first { $0.cause == .remote }?.end == Self.midnight + 1000)
+        #expect(outages.first { $0.cause == .local }?.end == nil)
+        #expect(try await history.hookOutages() == ["api": [.local: Self.midnight]])
     }
 
     @Test func `outages of hosts that are not watched any more are forgotten`() async throws {

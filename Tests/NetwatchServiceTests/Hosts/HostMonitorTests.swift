@@ -71,6 +71,35 @@ internal import Testing
         await running.value
     }
 
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `an update before the start does not end the outages of the history`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
+        let change = tracker.take(.noPath("no route"), at: .now).change
+        var batch = HistoryBatch()
+        batch.add(try #require(change), of: "far")
+        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        let namespace = try NetworkNamespace()
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = namespace.path
+        let (stored, hooks) = await Self.hooks()
+        let monitor = HostMonitor(
+            monitor: PathMonitor(configuration: configuration),
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        )
+        let far = WatchedHost(name: "far", check: .route(try NetworkHost(validating: "192.0.2.1")))
+        await monitor.update([far])
+        let running = Task { await monitor.run([]) }
+        try await stored.wait { !$0.isEmpty }
+        running.cancel()
+        await running.value
+        let outages = try await history.outages(of: "far", since: 0, limit: 10)
+        #expect(outages.count == 1 && outages.first?.end == nil, "\(outages)")
+    }
+
     @Test func `the end of an outage is reported after a restart with an unknown state`() async throws {
         let directory = try ScratchDirectory()
         let history = try HostHistory(path: directory.file("history.sqlite"))

@@ -145,9 +145,9 @@ private func spawn(_ arguments: [String], standardStreams: CInt) -> Result<pid_t
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     for stream in 0...2 { posix_spawn_file_actions_adddup2(&actions, standardStreams, CInt(stream)) }
-    let pointers = arguments.map { strdup($0) }
-    defer { for pointer in pointers { free(pointer) } }
     var pid: pid_t = 0
-    let result = posix_spawnp(&pid, arguments[0], &actions, nil, pointers + [nil], environ)
+    let result = withCStrings(arguments) { argv in
+        posix_spawnp(&pid, arguments[0], &actions, nil, argv, environ)
+    }
     return result == 0 ? .success(pid) : .failure(SystemError(call: "posix_spawn ip", errno: result))
 }

@@ -238,7 +238,7 @@ internal import Testing
         _ = try await queue.enqueue(.post("b"), options: EnqueueOptions(lane: "b"))
         sender.answer(await sender.nextAttempt(), .status(401))
         try await changes.until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
-        try await queue.flush()
+        #expect(try await queue.flush().map(\.closure.status) == [503])
         for _ in 0..<2 { sender.answer(await sender.nextAttempt(), .status(200)) }
         try await changes.until(queue) { $0[.delivered] == 2 }
         await queue.stop()
@@ -252,7 +252,7 @@ internal import Testing
             sender.answer(await sender.nextAttempt(), .status(503, [("Retry-After", "3600")]))
         }
         try await changes.until(queue) { $0[.pending] == 2 }
-        try await queue.flush(lane: "b")
+        #expect(try await queue.flush(lane: "b").map(\.label) == ["b"])
         sender.answer(await sender.nextAttempt(), .status(200))
         try await changes.until(queue) { $0[.delivered] == 1 }
         #expect(try await queue.statistics().closedLanes.map(\.label) == ["a"])

@@ -20,7 +20,7 @@ struct ObservedStore: WrappedStore {
     func reopen(
         _ selection: LaneSelection,
         releasing reasons: Set<HoldReason>
-    ) async throws -> [LaneRecord] {
+    ) async throws -> ReopenedLanes {
         defer { signal.post() }
         return try await inner.reopen(selection, releasing: reasons)
     }

@@ -95,9 +95,9 @@ extension QueueStore {
         try await enqueue(requests)
     }
 
-    /// Reopens all lanes.
+    /// Reopens all lanes, and returns those with requests to send.
     func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
-        try await reopen(.all, releasing: reasons)
+        try await reopen(.all, releasing: reasons).busy
     }
 
     func claim(

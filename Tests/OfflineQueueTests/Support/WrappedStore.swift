@@ -29,7 +29,7 @@ extension WrappedStore {
     func reopen(
         _ selection: LaneSelection,
         releasing reasons: Set<HoldReason>
-    ) async throws -> [LaneRecord] {
+    ) async throws -> ReopenedLanes {
         try await inner.reopen(selection, releasing: reasons)
     }
 
