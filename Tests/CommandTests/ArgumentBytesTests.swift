@@ -110,6 +110,12 @@ internal import Testing
         #expect(output.hasSuffix("status 64\n"))
     }
 
+    @Test func `an error replaces control characters of arguments`() throws {
+        let output = try run(#"send http://127.0.0.1:1/ --no"$(printf '\033[1m')""#)
+        #expect(output.hasPrefix("error: unknown option `--no?[1m`"), "\(output)")
+        #expect(output.hasSuffix("status 64\n"))
+    }
+
     // MARK: Other arguments
 
     @Test(arguments: [

@@ -10,6 +10,8 @@ internal import Testing
         ([0xE2, 0x82, 0x61, 0x82], #"\xe2\x82a\x82"#),
         // A private character that is UTF-8 remains as it is.
         ([0xEF, 0x9E, 0x80, 0xFF], "\u{f780}\\xff"),
+        // ESC, and the control character U+009B, which begins a sequence as ESC and a bracket do.
+        ([0x61, 0x1B, 0xC2, 0x9B], #"a\x1b\xc2\x9b"#),
     ]
 
     @Test(arguments: values)
@@ -19,6 +21,8 @@ internal import Testing
 
     @Test func `only the parts of a message that represent bytes are changed`() {
         #expect(ArgumentBytes.printable("é: `\u{f7ff}`") == #"é: `\xff`"#)
+        #expect(ArgumentBytes.printable("\u{1B}[1m\u{f7c3}\u{f7a9}\n") == "\u{1B}[1mé\n")
+        #expect(ArgumentBytes.printable("`\u{f7c2}\u{f79b}\u{f7ff}`") == #"`\xc2\x9b\xff`"#)
         #expect(ArgumentBytes.printable("é") == "é")
     }
 

@@ -23,8 +23,8 @@ struct SessionSettings: Sendable {
     /// The reason why the configuration is refused: a property that netwatch does not support and must not
     /// ignore. `nil` if the configuration is accepted. A session with a refused configuration sends no requests.
     let refusal: String?
-    /// The path of the unix socket to which all requests are sent, instead of the hosts in their URLs, as an `ExactText`;
-    /// `nil` for TCP.
+    /// The path of the unix socket to which all requests are sent, instead of the hosts in their URLs, as an
+    /// `ExactText`; `nil` for TCP.
     let unixSocketPath: String?
 
     /// Foundation's default of `timeoutIntervalForRequest`, in seconds.

@@ -13,8 +13,8 @@ extension NetlinkRecording {
         ///
         /// - Parameters:
         ///   - path: The path of the file, which can be any bytes.
-        ///   - replacesExisting: Whether an existing regular file is emptied and used. If `false`, an existing file is an
-        ///     error.
+        ///   - replacesExisting: Whether an existing regular file is emptied and used. If `false`, an existing file is
+        ///     an error.
         /// - Throws: ``SystemError`` of `open` (`EEXIST`), or of writing the header.
         package static func creating(
             _ path: UnsafePointer<CChar>,

@@ -91,8 +91,8 @@ extension ControlMessage {
         package var v = ControlMessage.version
         /// The number of requests of the selected lanes that are now being tried or wait for their turn.
         package var requests: Int
-        /// The lanes with requests that were opened before the end of a server's `Retry-After`, at most 1000. `nil` from
-        /// services of earlier versions.
+        /// The lanes with requests that were opened before the end of a server's `Retry-After`, at most 1000. `nil`
+        /// from services of earlier versions.
         package var openedLanes: [Lanes]?
         /// Whether the whole queue is paused. `nil` from services of earlier versions.
         package var queuePaused: Bool?

@@ -20,12 +20,12 @@ extension QueueRoutes {
         // The dry run of an edit counts requests and changes nothing.
         let flushed = RequestFilter(states: [.pending, .inflight], host: host, lane: lanes?.lane)
         let count = try await queue.edit(.hold, matching: flushed, isDryRun: true).done
-        let pauses = try await pauses(host: host, lane: lanes?.lane)
+        let pauses = try await queue.pauses(host: host, lane: lanes?.lane)
         let message = ControlMessage.Flushed(
             requests: count,
             openedLanes: opened.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
             queuePaused: pauses.isQueuePaused,
-            pausedLanes: pauses.lanes
+            pausedLanes: pauses.lanes.map(ControlMessage.Lanes.init)
         )
         return .json(message, encoder: ControlMessage.encoder)
     }
@@ -34,7 +34,7 @@ extension QueueRoutes {
         let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
         let host = try lanes?.host.map(Problem.host)
         let isWhole = host == nil && lanes?.lane == nil
-        let before = try await pauses(host: host, lane: lanes?.lane)
+        let before = try await queue.pauses(host: host, lane: lanes?.lane)
         let count =
             isPaused
             ? try await queue.pause(host: host, lane: lanes?.lane)
@@ -46,18 +46,6 @@ extension QueueRoutes {
             queuePaused: isWhole ? isPaused : before.isQueuePaused
         )
         return .json(message, encoder: ControlMessage.encoder)
-    }
-
-    /// Returns whether the whole queue is paused, and which of some lanes are paused themselves.
-    private func pauses(
-        host: String?,
-        lane: String?
-    ) async throws -> (isQueuePaused: Bool, lanes: [ControlMessage.Lanes]) {
-        let statistics = try await queue.statistics()
-        let lanes = statistics.pausedLanes.filter { paused in
-            paused.host == host ?? paused.host && paused.label == lane ?? paused.label
-        }
-        return (statistics.isPaused, lanes.map(ControlMessage.Lanes.init))
     }
 
     private func statistics(for caller: Caller) async throws -> ControlResponse {

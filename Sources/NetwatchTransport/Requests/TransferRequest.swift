@@ -31,8 +31,8 @@ package struct TransferRequest: Sendable {
     package var body: TransferBody?
     /// The credentials to send when the server asks for them. Default `nil`: a 401 is returned as the response.
     package var credentials: TransferCredentials?
-    /// The path of a unix socket, as an ``ExactText``. If it is set, the transfer connects to this socket instead of the
-    /// URL's host, and the host is not looked up.
+    /// The path of a unix socket, as an ``ExactText``. If it is set, the transfer connects to this socket instead of
+    /// the URL's host, and the host is not looked up.
     package var unixSocketPath: String?
     /// The interface or local address to which the connection is bound. Default `nil`: the kernel chooses the route.
     ///

@@ -163,6 +163,16 @@ extension OfflineQueue {
         try await setPaused(false, host, lane)
     }
 
+    /// Returns whether the whole queue is paused, and which lanes are paused individually.
+    ///
+    /// - Parameters:
+    ///   - host: The host of the lanes; `nil` for all hosts.
+    ///   - lane: The label of the lanes; empty for lanes without one, `nil` for all labels.
+    /// - Throws: ``QueueError`` of the store.
+    package func pauses(host: String?, lane: String?) async throws -> LanePauses {
+        try await store.pauses(in: LaneSelection(host: host?.lowercased(), label: lane))
+    }
+
     private func setPaused(_ isPaused: Bool, _ host: String?, _ lane: String?) async throws -> Int {
         let isWhole = host == nil && lane == nil
         let lanes = isWhole ? nil : LaneSelection(host: host?.lowercased(), label: lane)

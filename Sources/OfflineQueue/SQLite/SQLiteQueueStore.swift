@@ -311,6 +311,10 @@ extension SQLiteQueueStore {
         try await write(rows: 1) { try $0.setPaused(isPaused, lanes: lanes) }
     }
 
+    package func pauses(in selection: LaneSelection) async throws -> LanePauses {
+        try await read { try $0.pauses(in: selection) }
+    }
+
     package func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
         try await read { try $0.ids(beginningWith: prefix, limit: limit) }
     }

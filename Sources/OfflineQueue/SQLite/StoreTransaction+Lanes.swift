@@ -132,6 +132,23 @@ extension StoreTransaction {
         }
     }
 
+    func pauses(in selection: LaneSelection) throws -> LanePauses {
+        let meta = try row("SELECT is_paused FROM meta")!
+        return LanePauses(isQueuePaused: try meta["is_paused"], lanes: try pausedLanes(in: selection))
+    }
+
+    /// Returns the selected lanes that were paused individually, at most ``QueueStatistics/maximumPausedLanes``.
+    func pausedLanes(in selection: LaneSelection) throws -> [QueueStatistics.PausedLane] {
+        try rows(
+            """
+            SELECT DISTINCT host, label FROM lane WHERE is_paused = 1 AND \(Self.isSelected)
+            ORDER BY host, label LIMIT :limit
+            """,
+            ["limit": QueueStatistics.maximumPausedLanes] &+ Self.arguments(of: selection)
+        )
+        .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
+    }
+
     mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {
         let lanes = try selection.map { try setPaused(isPaused, matching: $0) } ?? setQueuePaused(isPaused)
         changedLanes.formUnion(lanes)

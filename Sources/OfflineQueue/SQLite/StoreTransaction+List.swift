@@ -234,7 +234,7 @@ extension StoreTransaction {
             oldest: oldest.map { Timestamp(milliseconds: try $0["created_at"]).date },
             lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
             isPaused: meta["is_paused"],
-            pausedLanes: try pausedLanes(),
+            pausedLanes: try pausedLanes(in: .all),
             closedLanes: try closedLanes(in: .all),
             completions: try waitingCompletions(),
             databaseBytes: pages["size"],
@@ -269,14 +269,6 @@ extension StoreTransaction {
             isCurrent: false
         )
         return (plain > 0 ? [unsealed] : []) + sealed
-    }
-
-    private func pausedLanes() throws -> [QueueStatistics.PausedLane] {
-        try rows(
-            "SELECT DISTINCT host, label FROM lane WHERE is_paused = 1 ORDER BY host, label LIMIT ?",
-            [QueueStatistics.maximumPausedLanes]
-        )
-        .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
     }
 }
 

@@ -1,8 +1,8 @@
 // Replaces the settings while requests wait and are in flight.
 
 extension Scheduler {
-    /// Replaces the settings and schedules all lanes again. Only the settings that ``OfflineQueue/use(_:)`` replaces may
-    /// differ.
+    /// Replaces the settings and schedules all lanes again. Only the settings that ``OfflineQueue/use(_:)`` replaces
+    /// may differ.
     mutating func use(_ settings: Settings, now: Moment) {
         self.settings = settings
         slots.use(OriginSlots.Limits(settings))

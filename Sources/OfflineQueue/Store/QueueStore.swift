@@ -94,6 +94,9 @@ package protocol QueueStore: Sendable {
     /// - Returns: The number of lanes that match; for the whole queue, the number of lanes with requests.
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int
 
+    /// Returns whether the whole queue is paused, and which of the selected lanes are paused individually.
+    func pauses(in selection: LaneSelection) async throws -> LanePauses
+
     /// Returns up to `limit` ids that begin with `prefix`. An id that equals the prefix comes first.
     func ids(beginningWith prefix: String, limit: Int) async throws -> [String]
 

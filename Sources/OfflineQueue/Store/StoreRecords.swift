@@ -101,6 +101,15 @@ package struct ReopenedLanes: Sendable {
     package let busy: [LaneRecord]
 }
 
+/// The result of ``QueueStore/pauses(in:)``.
+package struct LanePauses: Sendable {
+    /// Whether the whole queue is paused.
+    package let isQueuePaused: Bool
+    /// The selected lanes that were paused individually, sorted by host and label; at most
+    /// ``QueueStatistics/maximumPausedLanes``.
+    package let lanes: [QueueStatistics.PausedLane]
+}
+
 /// A call to claim requests of a lane.
 package struct LaneClaim: Hashable, Sendable {
     package let lane: Int64

@@ -24,29 +24,44 @@ struct ArgumentBytes: ExpressibleByArgument, Hashable, CustomStringConvertible {
     /// The bytes as text; `nil` if they are not UTF-8.
     var text: String? { String(validating: bytes, as: UTF8.self) }
 
-    /// The bytes for people: UTF-8 as text, and each other byte as `\xNN`.
+    /// The bytes for people: UTF-8 as text; bytes that are not UTF-8, and those of control characters, as `\xNN`.
     var description: String {
         var (text, rest) = (String.UnicodeScalarView(), bytes[...])
         var (parser, source) = (Unicode.UTF8.ForwardParser(), bytes.makeIterator())
         while true {
+            let length: Int
             switch parser.parseScalar(from: &source) {
             case .valid(let encoded):
-                text.append(Unicode.UTF8.decode(encoded))
-                rest = rest.dropFirst(encoded.count)
-            case .error(let length):
-                // A byte that is not UTF-8 is at least 0x80, so it has two digits.
-                for byte in rest.prefix(length) {
-                    text.append(contentsOf: "\\x\(String(byte, radix: 16))".unicodeScalars)
-                }
-                rest = rest.dropFirst(length)
+                length = encoded.count
+                let scalar = Unicode.UTF8.decode(encoded)
+                let isControl = scalar.properties.generalCategory == .control
+                text.append(contentsOf: isControl ? Self.hexadecimal(rest.prefix(length)) : [scalar])
+            case .error(let count):
+                length = count
+                text.append(contentsOf: Self.hexadecimal(rest.prefix(length)))
             case .emptyInput: return String(text)
             }
+            rest = rest.dropFirst(length)
+        }
+    }
+
+    private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> [Unicode.Scalar] {
+        bytes.flatMap { byte in
+            Array("\\x\(byte < 0x10 ? "0" : "")\(String(byte, radix: 16))".unicodeScalars)
         }
     }
 
     /// Returns a message for people. Parts of it may be arguments, as ``ExactText``.
     static func printable(_ message: String) -> String {
-        ExactText.hasEscapes(message) ? ArgumentBytes(argument: message).description : message
+        guard ExactText.hasEscapes(message) else { return message }
+        var (text, rest) = ("", message.unicodeScalars[...])
+        while let first = rest.first {
+            let isEscape = ExactText.hasEscapes(String(first))
+            let part = rest.prefix { ExactText.hasEscapes(String($0)) == isEscape }
+            text += isEscape ? ArgumentBytes(argument: String(part)).description : String(part)
+            rest = rest.dropFirst(part.count)
+        }
+        return text
     }
 
     /// The bytes and a zero byte, for functions that take a path as a pointer.

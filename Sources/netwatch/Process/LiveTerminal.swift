@@ -80,7 +80,7 @@ final class LiveTerminal: Sendable {
 
     // MARK: Keys
 
-    /// Reads keys on a separate thread, while this process is in the foreground.
+    /// Reads keys on a separate thread, while this process is in the foreground. The thread ends with the terminal.
     ///
     /// - Parameter onQuit: Called on that thread after `q`.
     func readKeys(onQuit: @escaping @Sendable () -> Void) {
@@ -91,8 +91,9 @@ final class LiveTerminal: Sendable {
             while true {
                 let count = read(input, &key, 1)
                 if count == -1, errno == EINTR { continue }
-                // A read in the background fails with EIO, because this thread blocks SIGTTIN.
-                if count == -1, errno == EIO {
+                // A read in the background fails with EIO, because this thread blocks SIGTTIN. Without a terminal,
+                // no key follows.
+                if count == -1, errno == EIO, tcgetpgrp(input) != -1 {
                     waitForForeground()
                     continue
                 }

@@ -91,11 +91,16 @@ enum Printer {
         "`\(printable(value.prefix(80)))\(value.count > 80 ? "…" : "")`"
     }
 
-    /// Writes an error. Its texts can contain arguments that are not UTF-8, as `ExactText`.
+    /// Writes an error. Its texts can contain arguments, also those that are not UTF-8, as `ExactText`.
     static func error(_ message: String, hint: String? = nil) {
-        let advice = hint.map { "\n\(label("hint:", .hint)) \($0)\n" } ?? ""
-        let text = "\(label("error:", .bad)) \(message)\n" + advice
-        _ = write(ArgumentBytes.printable(text), to: STDERR_FILENO)
+        let advice = hint.map { "\n\(label("hint:", .hint)) \(printableLines($0))\n" } ?? ""
+        let text = "\(label("error:", .bad)) \(printableLines(message))\n"
+        _ = write(text + advice, to: STDERR_FILENO)
+    }
+
+    private static func printableLines(_ message: String) -> String {
+        let lines = ArgumentBytes.printable(message).split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.map { printable($0) }.joined(separator: "\n")
     }
 
     static func warning(_ message: String) {

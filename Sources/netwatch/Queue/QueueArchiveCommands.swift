@@ -155,6 +155,10 @@ struct QueueImportCommand: AsyncParsableCommand {
         defer { withExtendedLifetime(reader) {} }
         do {
             return try await queue.importRequests(from: reader.path, keepingSubmitters: keepSubmitters)
+        } catch let error as QueueError where error.code == .bodyFileUnusable {
+            // The path may be the one of the open descriptor, which means nothing to people.
+            let message = error.message.replacing(reader.path, with: "\(file)")
+            throw CommandError(.unknown, Printer.printable(message))
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }

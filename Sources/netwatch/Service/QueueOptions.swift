@@ -109,9 +109,8 @@ struct QueueOptions: ParsableArguments {
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         if encryptionKey != nil {
-            Printer.note(
-                "`--encryption-key` has no effect: the service at \(Printer.quoted(socket.description)) uses its own keys"
-            )
+            let service = "the service at \(Printer.quoted(socket.description))"
+            Printer.note("`--encryption-key` has no effect: \(service) uses its own keys")
         }
         do {
             return try await body(ServiceClient(path: socket), nil)

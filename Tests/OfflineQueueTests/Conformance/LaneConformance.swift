@@ -74,6 +74,24 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the pauses of selected lanes are known, even if more lanes are paused than a list contains`(
+        kind: StoreKind
+    ) async throws {
+        let bench = try await kind.bench()
+        let limit = QueueStatistics.maximumPausedLanes
+        let requests = try (0...limit).map { number in try new(host: "a") { $0.lane = "\(number)" } }
+        _ = try await bench.store.enqueue(requests + [try new(host: "b")])
+        _ = try await bench.store.setPaused(true, lanes: LaneSelection(host: "a"))
+        #expect(try await bench.store.pauses(in: LaneSelection(host: "b")).lanes.isEmpty)
+        _ = try await bench.store.setPaused(true, lanes: LaneSelection(host: "b"))
+        let pauses = try await bench.store.pauses(in: LaneSelection(host: "b"))
+        #expect(!pauses.isQueuePaused && pauses.lanes.map(\.host) == ["b"])
+        #expect(try await bench.store.pauses(in: .all).lanes.count == limit)
+        _ = try await bench.store.setPaused(true, lanes: nil)
+        #expect(try await bench.store.pauses(in: .all).isQueuePaused)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a request in flight returns to its paused lane`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")

@@ -71,6 +71,10 @@ extension WrappedStore {
         try await inner.setPaused(isPaused, lanes: lanes)
     }
 
+    func pauses(in selection: LaneSelection) async throws -> LanePauses {
+        try await inner.pauses(in: selection)
+    }
+
     func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
         try await inner.ids(beginningWith: prefix, limit: limit)
     }
