@@ -99,9 +99,8 @@ struct ServiceMetrics {
     private mutating func addTimes(_ hosts: [HostSnapshot]) {
         output.add(
             "netwatch_host_probe_duration_seconds",
-            .gauge,
-            "The duration of the last successful probe.",
-            hosts.compactMap { host in host.latency.map { (["host": host.host.name], $0 / .seconds(1)) } }
+            "The duration of the successful probes.",
+            hosts.filter { $0.latencies.count > 0 }.map { (["host": $0.host.name], $0.latencies) }
         )
         output.add(
             "netwatch_host_last_success_timestamp_seconds",
