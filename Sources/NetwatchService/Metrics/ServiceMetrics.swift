@@ -44,6 +44,12 @@ struct ServiceMetrics {
 
     private mutating func add(_ netlink: PathMonitor.Statistics) {
         output.add(
+            "netwatch_path_changes_total",
+            .counter,
+            "The number of changes of paths to the public Internet, to the watched hosts and to the hosts of the queue.",
+            Double(netlink.statusChanges)
+        )
+        output.add(
             "netwatch_netlink_overruns_total",
             .counter,
             "How often the receive buffer of the netlink socket overran, so that the state was read again.",
