@@ -216,7 +216,7 @@ let package = Package(
         .tests(
             "NetwatchServiceTests",
             [
-                "CNetwatchLinux", "NetwatchEventLoop", "NetwatchService", "OfflineQueue",
+                "CNetwatchLinux", "NetwatchEventLoop", "NetwatchService", "NetwatchTransport", "OfflineQueue",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),

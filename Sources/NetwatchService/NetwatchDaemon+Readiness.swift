@@ -37,7 +37,7 @@ extension NetwatchDaemon {
         guard let interval = SystemdNotifier.watchdogInterval(environment) else { return }
         let heartbeat = Heartbeat(
             interval: interval / 3,
-            parts: state.progressChecks,
+            parts: state.progressChecks(),
             report: { logFailure(notifier.notify(.watchdog)) }
         )
         await heartbeat.run()
@@ -86,13 +86,18 @@ extension NetwatchDaemon {
 extension ServiceState {
     /// Functions that return when the queue and its store, the path monitor, the host monitor and the thread of the
     /// transfers have responded.
-    var progressChecks: [@Sendable () async -> Void] {
+    ///
+    /// - Parameter transfers: Returns when the thread of the transfers has responded. Default: waits for the thread that
+    ///   all sessions share.
+    func progressChecks(
+        transfers: @escaping @Sendable () async -> Void = { await SessionManager.awaitTransportTurn() }
+    ) -> [@Sendable () async -> Void] {
         [
             // An error is progress, too. The service ends by itself after errors that last.
             { _ = try? await queue.counts },
             { _ = await monitor.statuses(of: .general).first { _ in true } },
             { _ = await hosts.monitor.snapshots },
-            { await SessionManager.awaitTransportTurn() },
+            transfers,
         ]
     }
 }

@@ -1,8 +1,9 @@
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The service with a control socket that the service manager opened.
+/// The service with sockets that the service manager opened, for its control API and its status page.
 @Suite(.timeLimit(.minutes(5))) struct ServiceActivationTests {
     private func listen(on path: String) throws -> CInt {
         let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -11,18 +12,33 @@ internal import Testing
         return listener
     }
 
+    private static func listen(onPort port: UInt16) -> Result<CInt, SystemError> {
+        Result { () throws(SystemError) in
+            let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+            let listener = try systemCall("socket") { Glibc.socket(AF_INET, type, 0) }
+            try systemCall("bind") {
+                IPAddress("127.0.0.1")!.withSocketAddress(port: port) { bind(listener, $0, $1) }
+            }
+            try systemCall("listen") { Glibc.listen(listener, 8) }
+            return listener
+        }
+    }
+
     private func serve(
         _ directory: ScratchDirectory,
         passing socket: CInt,
-        at path: String
+        at path: String,
+        options: [String] = [],
+        in namespace: NetworkNamespace? = nil
     ) throws -> Subprocess {
         try Subprocess(
             "/bin/sh",
             [
                 "-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"", "sh", Command.path, "serve", "--state-dir",
                 directory.file("state"), "--socket", path,
-            ],
-            passing: socket
+            ] + options,
+            passing: socket,
+            in: namespace
         )
     }
 
@@ -44,6 +60,27 @@ internal import Testing
         service.signal(SIGTERM)
         #expect(try await service.end() == .exited(0))
         #expect(access(path, F_OK) == 0)
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `a call of the status page's port that was made before the start is served`() async throws {
+        let namespace = try NetworkNamespace()
+        let socket = try namespace.run { Self.listen(onPort: 9317) }.get()
+        defer { close(socket) }
+        let address = "127.0.0.1:9317"
+        let request = try Subprocess("/usr/bin/curl", ["-sS", "http://\(address)/healthz"], in: namespace)
+        let directory = try ScratchDirectory()
+        let service = try serve(
+            directory,
+            passing: socket,
+            at: directory.file("socket"),
+            options: ["--web", address],
+            in: namespace
+        )
+        defer { service.signal(SIGTERM) }
+        try await service.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+        #expect(try await request.outcome().output == ["ok"], "\(request.errors.values)")
+        #expect(!service.errors.values.contains { $0.contains("does not use") })
     }
 
     @Test func `a socket with another path is reported and not used`() async throws {

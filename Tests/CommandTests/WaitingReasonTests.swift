@@ -68,6 +68,11 @@ internal import Testing
             shown.contains("waits     for earlier requests of its FIFO lane; the first is first"),
             "\(shown)"
         )
+        let third = try await service.run("send", server.url, "--fifo", "--id", "third")
+        #expect(third.errors == ["queued: waits for first"], "\(third.errors)")
+        let fourth = try await service.run("send", server.url, "--after", "third", "--format", "json")
+        let sent = try Command.json(try #require(fourth.output.first, "\(fourth.errors)"))
+        #expect(sent["state"] as? String == "queued" && sent["waits_for_request"] as? String == "third")
     }
 
     @Test func `every report of a request whose own attempt failed has the error`() async throws {

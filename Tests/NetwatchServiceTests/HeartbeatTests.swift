@@ -1,5 +1,5 @@
-internal import ClientCore
 internal import NetwatchTestSupport
+internal import NetwatchTransport
 internal import NetworkReachability
 internal import Testing
 
@@ -24,9 +24,9 @@ internal import Testing
         await running.value
     }
 
-    /// The parts of the service that a test can block. The thread of the transfers belongs to all tests of the process.
+    /// The parts of the service.
     enum Part: CaseIterable, Sendable {
-        case store, queue, pathMonitor, hostMonitor
+        case store, queue, pathMonitor, hostMonitor, transfers
     }
 
     @Test(arguments: Part.allCases)
@@ -37,7 +37,9 @@ internal import Testing
         let hosts = HostMonitor(monitor: monitor, history: nil, logger: .recording(Recorder()))
         let view = HostsView(monitor: hosts, history: nil)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: "1.2.3")
-        let blockade = Recorder<String>(), reports = Recorder<String>()
+        // The sessions of all tests share a thread, so this test blocks the thread of a separate engine.
+        let engine = try TransferEngine()
+        let blockade = Recorder<String>(), reports = Recorder<String>(), otherReports = Recorder<String>()
         let block: @Sendable () -> Void = {
             blockade.record("blocked")
             blockade.waitForClosing()
@@ -49,17 +51,25 @@ internal import Testing
             case .queue: await queue.occupy(block)
             case .pathMonitor: monitor.lookUp(nil) { _ in block() }
             case .hostMonitor: await hosts.occupy(block)
+            case .transfers: await engine.occupy(block)
             }
         }
         try await blockade.wait { $0.count == 1 }
         let heartbeat = Heartbeat(
             interval: .milliseconds(1),
-            parts: state.progressChecks,
+            parts: state.progressChecks(transfers: { await engine.awaitTurn() }),
             report: { reports.record("report") }
         )
+        let unblocked = Heartbeat(
+            interval: .milliseconds(1),
+            parts: [],
+            report: { otherReports.record("report") }
+        )
         let running = Task { await heartbeat.run() }
-        // Without the check of the blocked part, a report would follow during these turns.
-        for _ in 0..<200 { await SessionManager.awaitTransportTurn() }
+        let reporting = Task { await unblocked.run() }
+        // Without the check of the blocked part, a report would follow within these 50 intervals.
+        try await otherReports.wait { $0.count >= 50 }
+        reporting.cancel()
         #expect(reports.values.isEmpty)
         blockade.close()
         try await reports.wait { !$0.isEmpty }
@@ -71,6 +81,11 @@ internal import Testing
 }
 
 extension OfflineQueue {
+    /// Occupies the actor until the function returns.
+    fileprivate func occupy(_ body: @Sendable () -> Void) { body() }
+}
+
+extension TransferEngine {
     /// Occupies the actor until the function returns.
     fileprivate func occupy(_ body: @Sendable () -> Void) { body() }
 }

@@ -57,4 +57,26 @@ internal import Testing
                 """
         )
     }
+
+    @Test func `the histograms of several hosts have one type and different labels`() {
+        var histogram = DurationHistogram(limits: [.seconds(1)])
+        histogram.add(.milliseconds(500))
+        var output = PrometheusText()
+        let empty = DurationHistogram(limits: [])
+        output.add("probe_seconds", "The probe.", [(["host": "a"], histogram), (["host": "b"], empty)])
+        #expect(
+            output.text == """
+                # HELP probe_seconds The probe.
+                # TYPE probe_seconds histogram
+                probe_seconds_bucket{host="a",le="1"} 1
+                probe_seconds_bucket{host="a",le="+Inf"} 1
+                probe_seconds_sum{host="a"} 0.5
+                probe_seconds_count{host="a"} 1
+                probe_seconds_bucket{host="b",le="+Inf"} 0
+                probe_seconds_sum{host="b"} 0
+                probe_seconds_count{host="b"} 0
+
+                """
+        )
+    }
 }

@@ -8,7 +8,8 @@ internal import Testing
 @Suite struct HistoryReportTests {
     private static let start = Date(timeIntervalSince1970: 1_800_000_000)
 
-    private func lines(window: Int?) -> [String] {
+    /// - Parameter latency: Returns the median latency of a step, in seconds, by the number of the step.
+    private func lines(window: Int?, latency: (Int) -> Double? = { _ in nil }) -> [String] {
         let host = ControlMessage.Host(
             name: "collector",
             check: "https://api.example.com/healthz",
@@ -27,7 +28,8 @@ internal import Testing
                 remoteSeconds: number < 48 ? 0 : 900,
                 localSeconds: 0,
                 probes: 30,
-                failures: 0
+                failures: 0,
+                p50Seconds: latency(number)
             )
         }
         let outage = ControlMessage.History.Outage(
@@ -53,6 +55,25 @@ internal import Testing
         #expect(lines.count == 4)
         #expect(lines[0].hasPrefix("collector  down (remote), 50.00 % up in 24h, p50 12.4 ms"), "\(lines)")
         #expect(lines[1] == "  " + String(repeating: "█", count: 24) + String(repeating: "x", count: 24))
+    }
+
+    @Test func `the heights of the latencies are logarithmic, and steps without a latency are blank`() {
+        let lines = lines(window: nil) { number in
+            switch number {
+            case ..<32: 0.001
+            case ..<64: nil
+            // A symbol stands for two steps, and shows the larger latency of them.
+            case ..<80: number.isMultiple(of: 2) ? 0.001 : 0.01
+            default: 1
+            }
+        }
+        let parts = [("▁", 16), (" ", 16), ("▃", 8), ("█", 8)]
+        #expect(lines[2] == "  " + parts.map { String(repeating: $0, count: $1) }.joined(), "\(lines)")
+    }
+
+    @Test func `equal latencies have the lowest height`() {
+        let lines = lines(window: nil) { $0 < 48 ? 0.02 : nil }
+        #expect(lines[2] == "  " + String(repeating: "▁", count: 24) + String(repeating: " ", count: 24))
     }
 
     @Test(arguments: [35, 40, 50, 80]) func `no line is wider than the window`(window: Int) {

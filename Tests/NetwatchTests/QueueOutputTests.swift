@@ -102,6 +102,16 @@ internal import Testing
         #expect(SendReport.lines(waiting) == ["queued: no route to host"])
     }
 
+    @Test func `a send names the request for which its request waits`() {
+        var sent = ControlMessage.Sent(
+            id: "b",
+            state: "queued",
+            reason: "waiting for earlier requests of the lane"
+        )
+        sent.waitsForRequest = "a"
+        #expect(SendReport.lines(sent) == ["queued: waits for a"])
+    }
+
     @Test func `the progress of a send names the cause once`() throws {
         let members = #""state":"pending","waits_for":"lane","lane_closed_until":"2027-01-15T08:00:05Z""#
         let entry = try details(members).request

@@ -127,6 +127,9 @@ extension ControlMessage {
         package var reason: String?
         /// The hold reason of a held request, as in ``ControlMessage/Entry``; otherwise `nil`.
         package var holdReason: String?
+        /// The id of the request for which this one waits, as in ``ControlMessage/Entry``; `nil` from services of
+        /// earlier versions.
+        package var waitsForRequest: String?
         /// Base64 of the first 64 KiB of the server's response body, for a delivered request.
         package var bodyBase64: String?
         /// `true` if the queue already knew the id, so that this call added no request; otherwise `nil`.
@@ -203,6 +206,7 @@ extension ControlMessage.Sent {
             holdReason: request.holdReason,
             bodyBase64: body.isEmpty ? nil : body
         )
+        waitsForRequest = request.waitsForRequest
     }
 
     private static func reason(of request: ControlMessage.Entry) -> String? {

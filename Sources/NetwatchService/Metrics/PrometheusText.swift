@@ -32,13 +32,27 @@ struct PrometheusText {
 
     /// Adds a histogram of seconds without labels.
     mutating func add(_ name: String, _ help: String, _ histogram: DurationHistogram) {
+        add(name, help, [([:], histogram)])
+    }
+
+    /// Adds a histogram of seconds for each set of labels.
+    mutating func add(
+        _ name: String,
+        _ help: String,
+        _ histograms: [(labels: Labels, histogram: DurationHistogram)]
+    ) {
+        guard !histograms.isEmpty else { return }
         addHead(name, .histogram, help)
-        for (limit, count) in zip(histogram.limits, histogram.countsUpToLimits) {
-            addSample("\(name)_bucket", ["le": Self.text(of: limit / .seconds(1))], Double(count))
+        for (labels, histogram) in histograms { addSamples(name, labels, histogram) }
+    }
+
+    private mutating func addSamples(_ name: String, _ labels: Labels, _ histogram: DurationHistogram) {
+        let limits = histogram.limits.map { Self.text(of: $0 / .seconds(1)) } + ["+Inf"]
+        for (limit, count) in zip(limits, histogram.countsUpToLimits + [histogram.count]) {
+            addSample("\(name)_bucket", labels.merging(["le": limit]) { $1 }, Double(count))
         }
-        addSample("\(name)_bucket", ["le": "+Inf"], Double(histogram.count))
-        addSample("\(name)_sum", [:], histogram.sum / .seconds(1))
-        addSample("\(name)_count", [:], Double(histogram.count))
+        addSample("\(name)_sum", labels, histogram.sum / .seconds(1))
+        addSample("\(name)_count", labels, Double(histogram.count))
     }
 
     private mutating func addHead(_ name: String, _ kind: Kind, _ help: String) {

@@ -44,6 +44,12 @@ struct ServiceMetrics {
 
     private mutating func add(_ netlink: PathMonitor.Statistics) {
         output.add(
+            "netwatch_path_changes_total",
+            .counter,
+            "The number of changes of paths to the public Internet, to the watched hosts and to the hosts of the queue.",
+            Double(netlink.statusChanges)
+        )
+        output.add(
             "netwatch_netlink_overruns_total",
             .counter,
             "How often the receive buffer of the netlink socket overran, so that the state was read again.",
@@ -99,9 +105,8 @@ struct ServiceMetrics {
     private mutating func addTimes(_ hosts: [HostSnapshot]) {
         output.add(
             "netwatch_host_probe_duration_seconds",
-            .gauge,
-            "The duration of the last successful probe.",
-            hosts.compactMap { host in host.latency.map { (["host": host.host.name], $0 / .seconds(1)) } }
+            "The duration of the successful probes.",
+            hosts.filter { $0.latencies.count > 0 }.map { (["host": $0.host.name], $0.latencies) }
         )
         output.add(
             "netwatch_host_last_success_timestamp_seconds",

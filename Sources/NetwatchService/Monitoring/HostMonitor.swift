@@ -2,6 +2,7 @@ internal import ClientCore
 internal import FoundationEssentials
 package import Logging
 package import NetworkReachability
+internal import OfflineQueue
 
 /// Watches the configured hosts, logs their changes, records their history and passes their changes to the hooks.
 package actor HostMonitor {

@@ -1,3 +1,5 @@
+package import OfflineQueue
+
 /// What the monitor knows about a host now.
 package struct HostSnapshot: Hashable, Sendable {
     package let host: WatchedHost
@@ -19,7 +21,13 @@ package struct HostSnapshot: Hashable, Sendable {
     package var failures = 0
     package var changes = 0
     /// The latencies of the successful probes since the service began to watch the host.
-    package var latencies = LatencyHistogram()
+    package var latencies = DurationHistogram(limits: HostSnapshot.latencyLimits)
+
+    /// From a host in the same network to the default timeout of a probe. Each limit is a time series of each host.
+    private static let latencyLimits: [Duration] = [
+        .milliseconds(1), .milliseconds(5), .milliseconds(25), .milliseconds(100), .milliseconds(500),
+        .seconds(1), .seconds(5),
+    ]
 
     package init(_ host: WatchedHost) {
         self.host = host

@@ -43,8 +43,8 @@ extension QueueRoutes {
         guard let id = sent.id else { return sent }
         if outcome == .known { return try await known(id) }
         guard result.isDescribedByStore else { return sent }
-        // The queue's result contains only the reason; the store also contains the server's response, and the cause of
-        // a hold.
+        // The queue's result contains only the reason; the store also contains the server's response, the cause of a
+        // hold, and the request for which this one waits.
         return try await queue.request(id).map(ControlMessage.Sent.init) ?? sent
     }
 
@@ -71,7 +71,7 @@ extension QueueRoutes {
 extension SendResult {
     fileprivate var isDescribedByStore: Bool {
         switch self {
-        case .dead, .queued(_, .held): true
+        case .dead, .queued(_, .held), .queued(_, .behindEarlier), .queued(_, .blocked): true
         default: false
         }
     }

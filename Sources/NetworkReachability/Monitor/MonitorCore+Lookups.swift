@@ -125,6 +125,7 @@ extension MonitorCore {
         target.expiryDue = target.slots.compactMap { addresses.book.expiry(at: $0) }.min()
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
+        if generation != nil { statistics.statusChanges += 1 }
         for subscriber in target.subscribers { outbox.put(status, for: subscriber) }
         if resolvesOnChange, let generation, generation != status.pathGeneration {
             resolve(target, .pathChange)

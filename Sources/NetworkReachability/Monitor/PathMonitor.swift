@@ -286,6 +286,8 @@ extension PathMonitor {
         package var malformed = 0
         /// The number of messages that were ignored because the kernel did not send them.
         package var foreign = 0
+        /// The number of changes of the published statuses. The first status of a target is not a change.
+        package var statusChanges = 0
 
         mutating func add(_ batch: EventSocket.Batch) {
             if batch.isOverrun { overruns += 1 }

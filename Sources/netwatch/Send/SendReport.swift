@@ -15,8 +15,9 @@ enum SendReport {
         // A reason that describes a response already contains its status.
         let isRedundant = status.map { sent.reason?.contains($0) ?? false } ?? true
         let reason = sent.reason == sent.state ? nil : sent.reason
+        let cause = sent.waitsForRequest.map { "waits for \($0)" } ?? reason
         let isHeld = HoldText.description(sent.holdReason, sent.reason) != nil
-        let parts = [isHeld ? nil : state(of: sent), isRedundant ? nil : status, reason]
+        let parts = [isHeld ? nil : state(of: sent), isRedundant ? nil : status, cause]
         return parts.compactMap(\.self).joined(separator: ": ")
     }
 

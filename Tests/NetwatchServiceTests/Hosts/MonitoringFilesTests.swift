@@ -11,7 +11,8 @@ struct MonitoringFilesTests {
     @Test(arguments: [rules, dashboard])
     func `the examples use only metrics that exist`(path: String) throws {
         let text = try Repository.text(path)
-        let used = text.matches(of: /(?:netwatch|process)_[a-z_]+/).map { String($0.output) }
+        let names = text.matches(of: /((?:netwatch|process)_[a-z_]+?)(?:_bucket|_sum|_count)?(?![a-z_])/)
+        let used = names.map { String($0.1) }
         #expect(used.count > 15)
         #expect(Set(used).subtracting(try DocumentationPage("docs/operations.md").metrics) == [])
     }

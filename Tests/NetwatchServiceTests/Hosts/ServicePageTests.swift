@@ -313,6 +313,23 @@ internal import Testing
         }
     }
 
+    @Test func `the durations of a host's probes are a histogram of its successful probes`() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let host = try Self.tcp("db", port: server.port)
+        try await serving([host], untilUp: "db") { router in
+            let lines = try await get(router, "/metrics").text.split(separator: "\n")
+            func value(_ series: String) -> Substring? {
+                lines.first { $0.hasPrefix(series + " ") }?.split(separator: " ").last
+            }
+            let successes = value(#"netwatch_host_probes_total{host="db",result="success"}"#)
+            let duration = "netwatch_host_probe_duration_seconds"
+            #expect(successes != nil && value(#"\#(duration)_count{host="db"}"#) == successes)
+            #expect(value(#"\#(duration)_bucket{host="db",le="+Inf"}"#) == successes)
+            #expect(lines.count { $0.hasPrefix(duration) } == 10)
+        }
+    }
+
     @Test func `promtool accepts the metrics`() async throws {
         let promtool = try await TestProgram.path("promtool")
         let local = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))

@@ -21,14 +21,16 @@ struct AffectedHostTests {
             monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
         }
         monitor.narrowFilter()
-        let before = monitor.statistics.lookups
+        let before = monitor.statistics
         try testbed.near.ip("route add blackhole 10.0.7.16/29")
         monitor.catchUp()
-        #expect(monitor.statistics.lookups - before == 8)
+        #expect(monitor.statistics.lookups - before.lookups == 8)
+        #expect(monitor.statistics.statusChanges - before.statusChanges == 8)
         #expect(watches.count { $0.status.reason == .blackhole } == 8)
         try testbed.near.ip("route add blackhole 172.16.0.0/12")
         monitor.catchUp()
-        #expect(monitor.statistics.lookups - before == 8)
+        #expect(monitor.statistics.lookups - before.lookups == 8)
+        #expect(monitor.statistics.statusChanges - before.statusChanges == 8)
     }
 
     @Test func `a host added after the filter was narrowed receives events`() async throws {
