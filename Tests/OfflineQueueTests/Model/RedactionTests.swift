@@ -28,7 +28,7 @@ internal import Testing
     /// Returns the URL in the queue's report of a request, or the message with which the queue refuses the request.
     private func shownByQueue(_ url: String) async throws -> String {
         let new: NewRequest
-        do {
+        do throws(QueueError) {
             new = try NewRequest(QueueRequest(method: "PUT", url: url), options: EnqueueOptions(id: "a"))
         } catch {
             return error.message
