@@ -34,6 +34,13 @@ static inline double floors_processor_seconds(void) {
         + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+// Returns the number of context switches of all threads of this process so far.
+static inline int64_t floors_context_switches(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
 // Compares two `int64_t` for qsort(3).
 static inline int floors_ascending(const void *left, const void *right) {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;

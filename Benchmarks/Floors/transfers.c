@@ -151,13 +151,15 @@ static long peak_memory(void) {
 
 static void requests(int clients, double seconds, const char *url) {
     transfer *all = make(clients, url);
-    load(all, clients, floors_now(CLOCK_MONOTONIC) + 250000000);
-    int64_t allocated = floors_allocations();
+    int64_t warmed = load(all, clients, floors_now(CLOCK_MONOTONIC) + 250000000);
+    int64_t allocated = floors_allocations(), switched = floors_context_switches();
     double used = floors_processor_seconds();
     int64_t began = floors_now(CLOCK_MONOTONIC);
     int64_t count = load(all, clients, began + (int64_t)(seconds * 1e9));
     printf("rate %.1f\n", count / ((floors_now(CLOCK_MONOTONIC) - began) / 1e9));
     printf("cpu %.3f\n", (floors_processor_seconds() - used) / count * 1e6);
+    printf("switches %.3f\n", (double)(floors_context_switches() - switched) / count);
+    printf("requests %ld\n", (long)(warmed + count));
     if (allocated >= 0) printf("allocations %.1f\n", (double)(floors_allocations() - allocated) / count);
     if (failed > 0) exit(1);
 }

@@ -56,6 +56,25 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
+    @Test func `a custom serializer accepts empty data, but not missing data`() async throws {
+        let count = DataResponseSerializer<Int> { _, response, data, error in
+            guard error == nil else { return .failure(error!) }
+            let result = Request.serializeResponseData(response: response, data: data, error: nil)
+            guard case .success(let validData) = result else { return .failure(result.error!) }
+            return .success(validData.count)
+        }
+        let server = try ScriptedServer()
+        let response = await once {
+            ClientCore.request(server.url).response(responseSerializer: count, completionHandler: $0)
+        }
+        #expect(response.value == 0)
+        let missing = count.serializeResponse(nil, nil, nil, nil)
+        guard case .responseSerializationFailed(.inputDataNil)? = missing.error as? AFError else {
+            Issue.record("\(missing)")
+            return
+        }
+    }
+
     @Test func `a custom serializer can be chained`() async throws {
         let server = try users()
         let lines: DataResponse<[String]> = await once {

@@ -22,6 +22,12 @@ import Testing
         return { statuses }
     }
 
+    @Test func `the first getter has the status of localhost, without listening`() throws {
+        let manager = try #require(NetworkReachabilityManager(host: "localhost"))
+        #expect(manager.isReachable)
+        #expect(manager.networkReachabilityStatus == .reachable(.ethernetOrWiFi))
+    }
+
     @Test func `a listener may change a local variable`() async throws {
         let manager = try #require(NetworkReachabilityManager(host: "localhost"))
         let called = Recorder<Void>()

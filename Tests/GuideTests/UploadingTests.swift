@@ -218,6 +218,15 @@ import Testing
         #expect((error as? AFError)?.url == missing)
         let cause = String(describing: (error as? AFError)?.underlyingError)
         #expect(cause.contains("No such file"))
+        guard
+            case .multipartEncodingFailed(let reason)? = error as? AFError,
+            case .bodyPartFileNotReachableWithError(let atURL, let underlying) = reason
+        else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(atURL == missing)
+        #expect("\(underlying)".contains("No such file"))
         #expect(server.connectionCount == 0)
     }
 

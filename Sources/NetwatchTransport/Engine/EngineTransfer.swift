@@ -15,7 +15,7 @@ final class EngineTransfer {
         case running
     }
 
-    let key: HostLimiter.Key
+    let host: HostLimiter.Host
     let target: TransferTarget
     let reporter: TransferReporter
     var stage = Stage.waiting
@@ -34,8 +34,8 @@ final class EngineTransfer {
     /// The time at which the transfer began to connect, relative to its start.
     private var connectingSince = Duration.zero
 
-    init(_ key: HostLimiter.Key, _ target: TransferTarget, _ reporter: TransferReporter) {
-        self.key = key
+    init(_ host: HostLimiter.Host, _ target: TransferTarget, _ reporter: TransferReporter) {
+        self.host = host
         self.target = target
         self.reporter = reporter
     }

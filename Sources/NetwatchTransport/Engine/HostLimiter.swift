@@ -6,39 +6,43 @@ internal import NetwatchEventLoop
 /// order of their arrival. libcurl has a limit, too, but it ignores priorities and counts the waiting time as
 /// connecting time.
 final class HostLimiter {
-    /// The scope of a limit: one host of one pool.
+    /// The scope of a limit: one host of one pool. It identifies a ``Host``.
     struct Key: Hashable {
         let pool: TransferPool.ID
         /// The scheme, host and port of the URL, or the path of the unix socket.
         let origin: String
     }
 
-    private final class Host {
+    /// The transfers to one host of one pool. A transfer keeps a reference to its host, because finding it by its key
+    /// would hash the origin.
+    final class Host {
+        let key: Key
         /// The number of transfers that have begun and not ended.
-        var running = 0
+        fileprivate var running = 0
         /// The maximum number of concurrent transfers without HTTP/2.
-        var limit: Int
+        fileprivate var limit: Int
         /// Whether no transfer may begin while another one runs, because that one is still connecting. Only its
         /// connection shows whether other transfers can share it.
-        var isProbing: Bool
-        var isMultiplexed = false
-        var waiting = PriorityQueue()
+        fileprivate var isProbing: Bool
+        fileprivate var isMultiplexed = false
+        fileprivate var waiting = PriorityQueue()
 
-        init(limit: Int, isProbing: Bool) {
+        fileprivate init(_ key: Key, limit: Int, isProbing: Bool) {
+            self.key = key
             self.limit = limit
             self.isProbing = isProbing
         }
 
-        var capacity: Int {
+        fileprivate var capacity: Int {
             guard !isProbing else { return 1 }
             // One HTTP/2 connection carries many transfers.
             return isMultiplexed ? max(limit, ConnectionTable.streamsPerConnection) : limit
         }
 
-        var isUnused: Bool { running == 0 }
+        fileprivate var isUnused: Bool { running == 0 }
 
         /// Begins waiting transfers up to the limit, and returns them.
-        func startWaiting() -> [TransferID] {
+        fileprivate func startWaiting() -> [TransferID] {
             var started: [TransferID] = []
             while running < capacity, let next = waiting.popFirst() {
                 running += 1
@@ -50,7 +54,7 @@ final class HostLimiter {
 
     private var hosts: [Key: Host] = [:]
 
-    /// Adds a transfer. Returns `true` if it may begin now, `false` if it waits.
+    /// Adds a transfer. Returns its host, and `true` if it may begin now, `false` if it waits.
     ///
     /// - Parameters:
     ///   - id: The transfer.
@@ -67,56 +71,54 @@ final class HostLimiter {
         limit: Int,
         priority: Float,
         probesFirst: Bool = false
-    ) -> Bool {
-        let host = hosts[key] ?? Host(limit: limit, isProbing: probesFirst)
+    ) -> (host: Host, mayBegin: Bool) {
+        let host = hosts[key] ?? Host(key, limit: limit, isProbing: probesFirst)
         if host.isUnused { hosts[key] = host }
         host.limit = limit
         guard host.running < host.capacity else {
             host.waiting.append(id, priority: priority)
-            return false
+            return (host, false)
         }
         host.running += 1
-        return true
+        return (host, true)
     }
 
     /// Records the end of a transfer that had begun. Returns the transfers that may begin now.
-    func transferEnded(_ key: Key) -> [TransferID] {
-        guard let host = hosts[key] else { return [] }
+    func transferEnded(_ host: Host) -> [TransferID] {
         host.running -= 1
         // If the first transfer could not connect, all waiting transfers may try at the same time. So they do not fail
         // one after another.
         host.isProbing = false
         let started = host.startWaiting()
-        if host.isUnused { hosts[key] = nil }
+        if host.isUnused { hosts[host.key] = nil }
         return started
     }
 
     /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the
     /// server first. Returns the transfers that may begin now.
-    func endProbing(_ key: Key) -> [TransferID] {
-        guard let host = hosts[key], host.isProbing else { return [] }
+    func endProbing(_ host: Host) -> [TransferID] {
+        guard host.isProbing else { return [] }
         host.isProbing = false
         return host.startWaiting()
     }
 
     /// Makes a transfer that had begun wait until a transfer to the same host is connected. At least one must be
     /// connecting.
-    func waitForConnection(_ id: TransferID, of key: Key, priority: Float) {
-        guard let host = hosts[key] else { return }
+    func waitForConnection(_ id: TransferID, of host: Host, priority: Float) {
         host.running -= 1
         host.isProbing = true
         host.waiting.append(id, priority: priority)
     }
 
     /// Removes a transfer that waits.
-    func removeWaiting(_ id: TransferID, from key: Key) {
-        hosts[key]?.waiting.remove(id)
+    func removeWaiting(_ id: TransferID, from host: Host) {
+        host.waiting.remove(id)
     }
 
     /// Records that the host speaks HTTP/2, so that one connection carries many transfers. Returns the transfers that
     /// may begin now.
-    func setMultiplexed(_ key: Key) -> [TransferID] {
-        guard let host = hosts[key], !host.isMultiplexed else { return [] }
+    func setMultiplexed(_ host: Host) -> [TransferID] {
+        guard !host.isMultiplexed else { return [] }
         host.isMultiplexed = true
         return host.startWaiting()
     }
@@ -125,7 +127,7 @@ final class HostLimiter {
 
     /// Returns the number of entries in the queue of a host. It includes removed transfers whose entries are still
     /// there. For tests.
-    func queueLength(_ key: Key) -> Int { hosts[key]?.waiting.count ?? 0 }
+    func queueLength(_ host: Host) -> Int { host.waiting.count }
 }
 
 /// A queue of transfers, ordered by priority and then by arrival.

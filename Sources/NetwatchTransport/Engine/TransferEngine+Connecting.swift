@@ -58,7 +58,7 @@ extension TransferEngine {
     /// Restarts the stalled transfers of a pool to a host; see ``TransferPool/restartStalled(to:)``.
     func restartStalledTransfers(to host: String, of pool: TransferPool.ID) {
         for (id, transfer) in transfers
-        where transfer.key.pool == pool && transfer.target.url.bareHost == host {
+        where transfer.host.key.pool == pool && transfer.target.url.bareHost == host {
             restartIfStalled(id, transfer)
         }
     }

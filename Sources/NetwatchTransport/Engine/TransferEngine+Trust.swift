@@ -13,7 +13,7 @@ extension TransferEngine {
         }
         start(questions.add(id, question, at: .now))
         // The other transfers to the host need not wait for the program's code. They get their own time limits.
-        begin(limiter.endProbing(transfer.key))
+        begin(limiter.endProbing(transfer.host))
     }
 
     /// Starts the threads of calls. If that fails, ends the transfers that wait for the call, and starts the calls that
@@ -55,12 +55,12 @@ extension TransferEngine {
     /// shows whether they can share its connection.
     private func reconnect(_ ids: [TransferID], accepting server: PresentedTrust) {
         var connecting: [(id: TransferID, transfer: EngineTransfer)] = []
-        var hosts: Set<HostLimiter.Key> = []
+        var hosts: Set<ObjectIdentifier> = []
         for id in ids {
             guard let transfer = transfers[id] else { continue }
             transfer.stopTimer(loop)
             transfer.curlTransfer?.accept(server)
-            if transfer.target.mayShareConnections, !hosts.insert(transfer.key).inserted {
+            if transfer.target.mayShareConnections, !hosts.insert(ObjectIdentifier(transfer.host)).inserted {
                 waitForConnection(id, transfer)
             } else {
                 connecting.append((id, transfer))
@@ -75,6 +75,6 @@ extension TransferEngine {
         transfer.stage = .waiting
         let remaining = request.totalTimeout.map { $0 - transfer.reporter.elapsed }
         transfer.timer = waitingTimer(for: id, after: remaining)
-        limiter.waitForConnection(id, of: transfer.key, priority: request.urgency)
+        limiter.waitForConnection(id, of: transfer.host, priority: request.urgency)
     }
 }

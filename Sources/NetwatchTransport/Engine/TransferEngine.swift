@@ -99,14 +99,14 @@ package actor TransferEngine {
         do throws(TransferFailure) {
             let target = try TransferTarget(request, &origins)
             let key = HostLimiter.Key(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
-            let transfer = EngineTransfer(key, target, reporter)
-            let mayBegin = limiter.add(
+            let (host, mayBegin) = limiter.add(
                 id,
                 to: key,
                 limit: connectionsPerHost,
                 priority: request.urgency,
                 probesFirst: target.url.isSecure && request.binding == nil
             )
+            let transfer = EngineTransfer(host, target, reporter)
             if !mayBegin { transfer.timer = waitingTimer(for: id, after: request.totalTimeout) }
             transfers[id] = transfer
             if mayBegin { begin(beginAdmitted(id)) }
@@ -206,7 +206,7 @@ package actor TransferEngine {
         guard let transfer = transfers[id] else { return }
         switch transfer.stage {
         case .waiting:
-            limiter.removeWaiting(id, from: transfer.key)
+            limiter.removeWaiting(id, from: transfer.host)
             // This comes before `forget`, which may close the multi handle of the transfer.
             transfer.end(.refused(code, message), loop)
             forget(id, transfer)
@@ -227,7 +227,7 @@ package actor TransferEngine {
         guard let transfer = transfers[id] else { return [] }
         transfer.hasEnded()
         forget(id, transfer)
-        return limiter.transferEnded(transfer.key)
+        return limiter.transferEnded(transfer.host)
     }
 
     /// Forgets a transfer that has ended. Closes its multi handle if this has no transfers left and will get no new
@@ -280,7 +280,7 @@ package actor TransferEngine {
         }
         let target = transfer.target
         let sharing = multis.sharing(
-            transfer.key.pool,
+            transfer.host.key.pool,
             // Without TLS, trust does not matter. All such transfers can share connections, so they get the same trust
             // here.
             target.url.isSecure ? target.request.trust : .standard,
@@ -325,8 +325,8 @@ package actor TransferEngine {
         for (transfer, reached) in turn.milestones {
             guard let transfer = transfers[transfer] else { continue }
             if reached.contains(.responded) { transfer.hasResponse() }
-            if reached.contains(.connected) { begin(limiter.endProbing(transfer.key)) }
-            if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.key)) }
+            if reached.contains(.connected) { begin(limiter.endProbing(transfer.host)) }
+            if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.host)) }
         }
         remove(turn.ended, from: id)
         for curlTransfer in turn.unconnected { takeBack(curlTransfer) }
@@ -354,7 +354,7 @@ package actor TransferEngine {
     var multiCount: Int { multis.count }
 
     private func hasTransfers(of pool: TransferPool.ID) -> Bool {
-        transfers.values.contains { $0.key.pool == pool }
+        transfers.values.contains { $0.host.key.pool == pool }
     }
 
     private func sweepLater() {

@@ -93,6 +93,7 @@ struct CurlCommandTests {
 
     @Test(arguments: [
         "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Api-Key", "X-Auth-Token",
+        "X-Auth", "X-Session-Id",
     ])
     func `a secret field is redacted on request only`(name: String) {
         var command = CurlCommand(example)

@@ -61,7 +61,7 @@ internal import Testing
         let proxy = try RefusingPort()
         let server = try ScriptedServer { _ in .respond("ok") }
         let proxies = ["http_proxy": proxy.url, "ALL_PROXY": proxy.url]
-        let outcome = try await run(server.url, .send, environment: proxies)
+        let outcome = try await run(server.url, .send(), environment: proxies)
         #expect(outcome.output == ["response status 200", "done"], "\(outcome)")
     }
 

@@ -1,18 +1,27 @@
 internal import ClientCore
+internal import ClientTestProcess
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// A server whose certificate is not trusted: `openssl s_server`.
+/// Servers that are refused: their certificate is not trusted, or their TLS version is too old.
 @Suite(
     .enabled(if: access("/usr/bin/openssl", X_OK) == 0, "openssl is not installed"),
     .timeLimit(.minutes(5))
 )
 struct TrustTests {
-    @Test func `an untrusted server receives nothing, and the error has the reason`() async throws {
-        let directory = try ScratchDirectory()
+    /// Starts `openssl s_server` with a certificate that is not trusted.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory for the certificate.
+    ///   - options: More arguments of openssl-s_server(1).
+    /// - Returns: The server, which ends when the caller kills it, and its URL.
+    private func startServer(
+        in directory: ScratchDirectory,
+        _ options: [String] = []
+    ) async throws -> (server: Subprocess, url: String) {
         try shell(
             """
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 \
@@ -23,15 +32,26 @@ struct TrustTests {
         let server = try Subprocess(
             "/usr/bin/openssl",
             [
-                "s_server", "-accept", "127.0.0.1:0", "-www", "-naccept", "1",
+                "s_server", "-accept", "127.0.0.1:0", "-www",
                 "-key", directory.file("key"), "-cert", directory.file("certificate"),
-            ]
+            ] + options
         )
+        do {
+            try await server.output.wait { $0.contains { $0.hasPrefix("ACCEPT ") } }
+            let line = try #require(server.output.values.first { $0.hasPrefix("ACCEPT ") })
+            let port = try #require(line.split(separator: ":").last)
+            return (server, "https://127.0.0.1:\(port)/")
+        } catch {
+            server.signal(SIGKILL)
+            throw error
+        }
+    }
+
+    @Test func `an untrusted server receives nothing, and the error has the reason`() async throws {
+        let directory = try ScratchDirectory()
+        let (server, url) = try await startServer(in: directory)
         defer { server.signal(SIGKILL) }
-        try await server.output.wait { $0.contains { $0.hasPrefix("ACCEPT ") } }
-        let line = try #require(server.output.values.first { $0.hasPrefix("ACCEPT ") })
-        let port = try #require(line.split(separator: ":").last)
-        let response = await SessionManager.default.request("https://127.0.0.1:\(port)/").response()
+        let response = await SessionManager.default.request(url).response()
         let error = try #require(response.error as? AFError)
         #expect(error.isServerTrustEvaluationError)
         #expect((error as any Error).transferFailure?.code == 60)
@@ -52,5 +72,36 @@ struct TrustTests {
         let permitted = await session.request(request.with(RequestOptions(minimumTLSVersion: .tls12)))
             .response()
         #expect(permitted.response?.statusCode == 200)
+    }
+
+    /// In a separate process, because OpenSSL reads its configuration once.
+    @Test func `TLS 1.1 is refused by default even if OpenSSL's configuration permits it`() async throws {
+        let directory = try ScratchDirectory()
+        let (server, url) = try await startServer(in: directory, ["-tls1_1", "-cipher", "ALL@SECLEVEL=0"])
+        defer { server.signal(SIGKILL) }
+        let configuration = """
+            openssl_conf = settings
+            [settings]
+            ssl_conf = tls
+            [tls]
+            system_default = policy
+            [policy]
+            MinProtocol = TLSv1
+            CipherString = DEFAULT@SECLEVEL=0
+            """
+        try directory.write(Array("\(configuration)\n".utf8), to: "openssl.cnf")
+        let environment = ["OPENSSL_CONF": directory.file("openssl.cnf")]
+        func response(_ minimum: TLSVersion?) async throws -> [String] {
+            let action = ProcessOptions.Action.send(minimumTLSVersion: minimum?.rawValue)
+            let options = ClientProcessOptions.process(ProcessOptions(url: url, action: action))
+            return try await Subprocess(
+                ClientTestProcess.path,
+                [try options.argument],
+                environment: environment
+            ).outcome().output
+        }
+        #expect(try await response(.tls11) == ["response status 200", "done"])
+        let refused = try await response(nil)
+        #expect(refused.first?.contains("(curl 35, ") == true, "\(refused)")
     }
 }

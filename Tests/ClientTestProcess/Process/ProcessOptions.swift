@@ -12,7 +12,9 @@ package struct ProcessOptions: Codable, Sendable {
         /// Sends a request in a child of fork(2).
         case fork
         /// Sends a request.
-        case send
+        ///
+        /// - Parameter minimumTLSVersion: The raw value of a `TLSVersion`; `nil` for the default.
+        case send(minimumTLSVersion: Int? = nil)
         /// Sends a request in a second session while the program's code in the first one does not return.
         ///
         /// - Parameter until: The number of calls that block a thread when the request is sent.

@@ -27,7 +27,9 @@ struct ProcessRun {
         case .exit(let cleansUp): try await exitDuringHandshakes(cleansUp: cleansUp)
         case .startWithoutDescriptors: try await startWithoutDescriptors()
         case .fork: try await forkAfterARequest()
-        case .send: ClientTestProcess.say("response \(try await outcome())")
+        case .send(let minimum):
+            session.requestOptions.minimumTLSVersion = minimum.flatMap(TLSVersion.init(rawValue:))
+            ClientTestProcess.say("response \(try await outcome())")
         case .block(let hook, let count): try await block(hook, until: count)
         }
         ClientTestProcess.say("done")

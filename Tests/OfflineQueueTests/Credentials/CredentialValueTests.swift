@@ -100,7 +100,8 @@ internal import Testing
 
     private static let secretFields = [
         "Authorization", "COOKIE", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token", "PRIVATE-TOKEN",
-        "X-Vault-Token", "X-Auth-Key", "X-Amz-Security-Token", "apikey",
+        "X-Vault-Token", "X-Auth-Key", "X-Amz-Security-Token", "apikey", "X-Auth",
+        "X-Session-Id",
     ]
 
     private static func request(_ url: String, _ fields: [String] = []) -> QueueRequest {

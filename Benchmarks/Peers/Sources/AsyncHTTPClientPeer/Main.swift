@@ -34,11 +34,15 @@ enum Main {
 
     private static func requests(_ clients: Int, _ seconds: Double, _ url: String) async throws {
         let client = client(connections: clients)
-        _ = try await load(client, url, clients, until: now() + 250_000_000)
+        let warmed = try await load(client, url, clients, until: now() + 250_000_000)
+        let (allocated, switched) = (allocations(), contextSwitches())
         let (start, used) = (now(), processorSeconds())
         let count = try await load(client, url, clients, until: start + Int64(seconds * 1e9))
         print("rate", Double(count) / (Double(now() - start) / 1e9))
         print("cpu", (processorSeconds() - used) / Double(count) * 1e6)
+        print("switches", Double(contextSwitches() - switched) / Double(count))
+        print("requests", warmed + count)
+        if allocated >= 0 { print("allocations", Double(allocations() - allocated) / Double(count)) }
         try await client.shutdown()
     }
 

@@ -14,6 +14,20 @@ func processorSeconds() -> Double {
     return usage.ru_utime.seconds + usage.ru_stime.seconds
 }
 
+/// Returns the number of context switches of all threads of this process so far.
+func contextSwitches() -> Int {
+    var usage = rusage()
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    return usage.ru_nvcsw + usage.ru_nivcsw
+}
+
+/// Returns the number of allocations of this process so far, if `Floors/allocations.c` is preloaded; otherwise -1.
+func allocations() -> Int64 {
+    typealias Count = @convention(c) () -> Int64
+    guard let function = dlsym(dlopen(nil, RTLD_NOW), "floors_allocation_count") else { return -1 }
+    return unsafeBitCast(function, to: Count.self)()
+}
+
 extension timeval {
     fileprivate var seconds: Double { Double(tv_sec) + Double(tv_usec) / 1e6 }
 }
