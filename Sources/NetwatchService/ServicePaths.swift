@@ -85,7 +85,8 @@ package struct ServicePaths: Sendable {
         [stateDirectory, Self.systemState].first { access($0, F_OK) == 0 || errno == EACCES }
     }
 
-    private static let systemState = "/var/lib/netwatch"
+    /// The directory of the queue of the system's service.
+    package static let systemState = "/var/lib/netwatch"
     private static let systemSocket = "/run/netwatch/netwatch.sock"
 
     private var home: String {

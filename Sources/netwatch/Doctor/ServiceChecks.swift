@@ -60,7 +60,7 @@ enum ServiceChecks {
         let summary = await ServiceSummary.asking(socket, timeout: timeout)
         switch summary.state {
         case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
-        case .notRunning: return [.warning(summary.summary, advice: "`netwatch serve` starts the service")]
+        case .notRunning: return [.warning(summary.summary, advice: SystemUnit.startHint)]
         case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
         case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
         case .notAnswering:

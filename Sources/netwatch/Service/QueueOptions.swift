@@ -58,7 +58,7 @@ struct QueueOptions: ParsableArguments {
         do {
             return try await withQueue(body)
         } catch let error as CommandError where error.status == .unavailable {
-            throw error.with(hint: "`netwatch serve` starts the service")
+            throw error.with(hint: SystemUnit.startHint)
         }
     }
 
@@ -116,8 +116,7 @@ struct QueueOptions: ParsableArguments {
             return try await body(ServiceClient(path: socket), nil)
         } catch let error as CommandError where error.status == .unavailable {
             throw error.with(
-                hint: "`netwatch serve` starts the service; `--state-dir` opens the queue's directory "
-                    + "without it"
+                hint: "\(SystemUnit.startHint); `--state-dir` opens the queue's directory without it"
             )
         }
     }

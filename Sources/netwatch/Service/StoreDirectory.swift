@@ -1,5 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchService
 
 /// Checks a queue's directory before it is opened.
 enum StoreDirectory {
@@ -43,7 +44,8 @@ enum StoreDirectory {
         CommandError(
             .usage,
             "there is no queue in `\(path)`" + (reason.map { ": \($0)" } ?? ""),
-            hint: "`netwatch serve --state-dir DIRECTORY` creates a queue"
+            hint: SystemUnit.isInstalled && path == ServicePaths.systemState
+                ? SystemUnit.startHint : "`netwatch serve --state-dir DIRECTORY` creates a queue"
         )
     }
 
