@@ -87,7 +87,8 @@ package struct ServicePaths: Sendable {
 
     /// The directory of the queue of the system's service.
     package static let systemState = "/var/lib/netwatch"
-    private static let systemSocket = "/run/netwatch/netwatch.sock"
+    /// The control socket of the system's service.
+    package static let systemSocket = "/run/netwatch/netwatch.sock"
 
     private var home: String {
         value("HOME") ?? "/"

@@ -16,9 +16,10 @@ struct DoctorCommand: AsyncParsableCommand {
             localhost, the clock, the configuration files, the service and what this user may do with it, the \
             credential files, the hosts of --host, and the store.
 
-            Without --host, the command sends nothing beyond this machine. It changes nothing, needs neither a \
-            service nor root, and calls no other program. While the service runs, it reports on the store; without \
-            the service, the command checks the structure of the store.
+            Without --host, the command sends nothing beyond this machine. It changes nothing, and needs neither a \
+            service nor root. While the service runs, it reports on the store; without the service, the command \
+            checks the structure of the store. If no service listens on the system's socket, it calls `systemctl \
+            show` to find out whether the unit netwatch.service has failed.
 
             Exit status: 0 if there is no problem, even with warnings; 1 if there is a problem.
             """

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The systemd unit of the system's service.
 enum SystemUnit {
-    private static let name = "netwatch.service"
+    static let name = "netwatch.service"
     /// The directories of the units of packages and of the administrator.
     private static let directories = ["/usr/lib/systemd/system", "/etc/systemd/system"]
 
