@@ -63,7 +63,7 @@ struct DoctorCommand: AsyncParsableCommand {
     mutating func run() async throws {
         let files = file.files
         let subjects = DoctorCheck.Subjects(
-            configuration: Result { () throws(InvalidConfiguration) in try files.read() },
+            configuration: Result { () throws(InvalidConfiguration) in try files.readForService() },
             queue: queue,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,

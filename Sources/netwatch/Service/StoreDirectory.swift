@@ -14,7 +14,8 @@ enum StoreDirectory {
         guard owner.user == geteuid() else {
             throw CommandError(
                 .noPermission,
-                "the queue in `\(path)` belongs to \(userName(owner.user)), and no service with this socket uses it",
+                "the queue in `\(path)` belongs to \(SystemUser(id: owner.user)), and no service with this socket "
+                    + "uses it",
                 hint: "run the command as root or as that user"
             )
         }
@@ -34,7 +35,7 @@ enum StoreDirectory {
         } catch {
             throw CommandError(
                 .noPermission,
-                "could not open `\(path)` as its owner, \(userName(owner.user)): \(error)",
+                "could not open `\(path)` as its owner, \(SystemUser(id: owner.user)): \(error)",
                 hint: "the owner needs access to the directory and to all directories above it"
             )
         }
@@ -71,11 +72,5 @@ enum StoreDirectory {
             throw missing(path, "it is not a directory")
         }
         return Owner(user: status.st_uid, group: status.st_gid)
-    }
-
-    /// The user for people: by its name, if it has one.
-    private static func userName(_ id: uid_t) -> String {
-        guard let entry = getpwuid(id) else { return "the user \(id)" }
-        return "the user `\(String(cString: entry.pointee.pw_name))`"
     }
 }
