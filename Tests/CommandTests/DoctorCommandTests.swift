@@ -128,15 +128,18 @@ struct DoctorCommandTests {
         #expect(results(findings["credentials"]) == ["problem"])
     }
 
-    @Test func `held and dead requests are a warning`() async throws {
+    @Test func `a pause, and held and dead requests are warnings`() async throws {
         let service = try await RunningService(in: directory)
         let options = ["--socket", service.socket]
         #expect(results(try await doctor(options).findings["store"]) == ["ok"])
         try await service.pause()
+        let paused = try await doctor(options).findings["store"]
+        #expect(results(paused) == ["ok", "warning"])
+        #expect(paused?.last?["message"] as? String == "the queue is paused, so it sends nothing")
         try await service.keep("http://127.0.0.1:1/", "--id", "a")
         #expect(try await service.run("queue", "hold", "a").ending == .exited(0))
         let findings = try await doctor(options).findings["store"]
-        #expect(results(findings) == ["ok", "warning"])
+        #expect(results(findings) == ["ok", "warning", "warning"])
         #expect(findings?.last?["message"] as? String == "requests in the queue: 1 held")
     }
 
