@@ -99,7 +99,8 @@ struct QueueOptions: ParsableArguments {
             _ = try ServiceProcess.id(listeningAt: socket.bytes)
         } catch {
             // For any other error a service exists. Connecting to it reports the problem.
-            if error.errno == ENOENT || error.errno == ECONNREFUSED { return .directory(directory) }
+            let isStopped = error.errno == ENOENT || error.errno == ECONNREFUSED
+            if isStopped, !StoreDirectory.isOfAnotherUser(directory) { return .directory(directory) }
         }
         return .service(socket)
     }

@@ -25,6 +25,16 @@ enum StoreDirectory {
         }
     }
 
+    /// Whether only another user, and not this one, may open a directory.
+    static func isOfAnotherUser(_ path: String) -> Bool {
+        guard geteuid() != 0 else { return false }
+        do throws(CommandError) {
+            return try owner(of: path).user != geteuid()
+        } catch {
+            return error.status == .noPermission
+        }
+    }
+
     /// Gives this process the user and the group of the directory, and no other groups. glibc changes all threads.
     private static func become(_ owner: Owner, of path: String) throws(CommandError) {
         do throws(SystemError) {
