@@ -170,6 +170,18 @@ struct DoctorCommandTests {
         #expect(stat(state, &status) == 0 && status.st_mode & 0o777 == 0o755)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    func `a database of another owner is a problem that chown corrects`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let state = queue.directory.file("state")
+        try shell("chmod 755 \(queue.directory.path); chown -R 65534:65533 \(state)")
+        try shell("chown 0:0 \(state)/queue.sqlite; chmod 600 \(state)/queue.sqlite")
+        let (ending, findings) = try await doctor(["--state-dir", state, "--socket", directory.file("none")])
+        #expect(ending == .exited(1) && results(findings["store"]) == ["problem"], "\(findings)")
+        let advice = findings["store"]?.first?["advice"] as? String
+        #expect(advice?.contains("chown(1)") == true, "\(findings)")
+    }
+
     @Test func `every fault of the configuration and of a credential is a problem`() async throws {
         let file = try directory.write(
             Array("[queue]\ninflight = 0\ninflght = 1\n".utf8),

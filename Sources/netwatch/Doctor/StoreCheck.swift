@@ -74,7 +74,11 @@ struct StoreCheck {
             )
         } catch let error as QueueError {
             if error.code == .alreadyOwned { return [.ok(error.message)] }
-            throw CommandError(opening: error)
+            let failure = CommandError(opening: error)
+            guard error.code == .storeUnavailable else { throw failure }
+            throw failure.with(
+                hint: "check the disk, and use chown(1) to give all files in `\(directory)` to its owner"
+            )
         } catch {
             throw CommandError(.unknown, "\(error)")
         }
