@@ -195,6 +195,7 @@ struct DoctorCommandTests {
         #expect(ending == .exited(1))
         #expect(results(findings["configuration"]) == ["problem", "problem"])
         #expect(message(findings["configuration"]).hasPrefix("\(file):2:"))
+        #expect(findings["configuration"]?.map { $0["advice"] is String } == [false, true])
         #expect(results(findings["credentials"]) == ["problem"], "\(findings)")
         _ = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
         try #require(rename(credential, directory.file("credentials/a b")) == 0)

@@ -18,9 +18,10 @@ enum ServiceChecks {
             let hooks = result.configuration.hooks
             return [.ok(result.verdict)] + (await findings(on: hooks, credentials: credentials))
         case .failure(let error):
+            // A file that cannot be read has no position.
+            let last = error.problems.last { $0.line > 0 }
             return error.problems.map { problem in
-                // A file that cannot be read has no position.
-                .problem("\(problem)", advice: problem.line > 0 ? ConfigurationOption.keysHint : nil)
+                .problem("\(problem)", advice: problem == last ? ConfigurationOption.keysHint : nil)
             }
         }
     }
