@@ -19,7 +19,8 @@ struct DoctorCommand: AsyncParsableCommand {
             Without --host, the command sends nothing beyond this machine. It changes nothing, and needs neither a \
             service nor root. While the service runs, it reports on the store; without the service, the command \
             checks the structure of the store. If no service listens on the system's socket, it calls `systemctl \
-            show` to find out whether the unit netwatch.service has failed.
+            show` to find out whether the unit netwatch.service has failed. With netwatch.socket, it starts a stopped \
+            service, because each connection does.
 
             Exit status: 0 if there is no problem, even with warnings; 1 if there is a problem.
             """
