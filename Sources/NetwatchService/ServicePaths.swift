@@ -85,8 +85,10 @@ package struct ServicePaths: Sendable {
         [stateDirectory, Self.systemState].first { access($0, F_OK) == 0 || errno == EACCES }
     }
 
-    private static let systemState = "/var/lib/netwatch"
-    private static let systemSocket = "/run/netwatch/netwatch.sock"
+    /// The directory of the queue of the system's service.
+    package static let systemState = "/var/lib/netwatch"
+    /// The control socket of the system's service.
+    package static let systemSocket = "/run/netwatch/netwatch.sock"
 
     private var home: String {
         value("HOME") ?? "/"

@@ -132,4 +132,23 @@ struct AccessCommandTests {
         let other = try await run(service, asMemberOf: 1, user: 60_002, "send", "--queue", "always", url)
         #expect(other.ending == .exited(0), "\(other.errors)")
     }
+
+    @Test func `without a service, the default directory of another user is not opened`() async throws {
+        try #require(chmod(directory.path, 0o755) == 0)
+        let state = directory.file("state")
+        try #require(mkdir(state, 0o755) == 0)
+        func list(_ options: String...) async throws -> Subprocess.Outcome {
+            let identity = ["--reuid=60001", "--regid=60001", "--clear-groups"]
+            return try await Subprocess(
+                "/usr/bin/setpriv",
+                identity + [Command.path, "queue", "list"] + options,
+                environment: ["STATE_DIRECTORY": state, "RUNTIME_DIRECTORY": directory.path]
+            ).outcome()
+        }
+        let stopped = try await list()
+        #expect(stopped.ending == .exited(69), "\(stopped.errors)")
+        #expect(stopped.errors.first?.hasPrefix("error: no service listens on ") == true, "\(stopped.errors)")
+        let named = try await list("--state-dir", state)
+        #expect(named.ending == .exited(77), "\(named.errors)")
+    }
 }

@@ -227,6 +227,10 @@ internal import Testing
         (["send", "http://127.0.0.1/", "--queue", "never", "-H", "x"], 64, "`x` is not a header field"),
         (["send", "http://127.0.0.1/", "--queue", "never", "-T", "/tmp"], 64, "`/tmp`: it is a directory"),
         (
+            ["send", "127.0.0.1/x", "--queue", "never"], 64,
+            "`127.0.0.1/x` does not begin with `http://` or `https://`"
+        ),
+        (
             ["send", "ftp://127.0.0.1/", "--queue", "never"], 64,
             "the scheme of `ftp://127.0.0.1/` is not http or https"
         ),

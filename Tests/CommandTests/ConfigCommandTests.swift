@@ -27,6 +27,27 @@ internal import Testing
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    func `a default file that the user of the service cannot read is a fault for root`() async throws {
+        try #require(chmod(directory.path, 0o755) == 0)
+        let (file, state) = (try write("[queue]\n"), directory.file("state"))
+        try #require(mkdir(state, 0o700) == 0)
+        try #require(chown(state, 60_001, 60_001) == 0)
+        let environment = ["CONFIGURATION_DIRECTORY": directory.path, "STATE_DIRECTORY": state]
+        let modes: [(mode: mode_t, isReadable: Bool)] = [(0o644, true), (0o640, false), (0o600, false)]
+        for (mode, isReadable) in modes {
+            try #require(chmod(file, mode) == 0)
+            let checked = try await Command.run("config", "check", environment: environment)
+            #expect(checked.ending == .exited(isReadable ? 0 : 78), "\(mode): \(checked)")
+            let fault = "\(file): the user 60001, who runs the service, cannot read it: Permission denied"
+            #expect(checked.errors == (isReadable ? [] : ["error: \(fault)"]))
+            let doctor = try await Command.run("doctor", environment: environment)
+            #expect(doctor.output.contains("configuration  problem  \(fault)") == !isReadable, "\(doctor)")
+        }
+        let named = try await Command.run("config", "check", file, environment: environment)
+        #expect(named.ending == .exited(0))
+    }
+
     @Test func `the examples of the documentation have no faults`() async throws {
         let examples = try DocumentationPage.all().flatMap { $0.codeBlocks(in: "toml") }
         #expect(!examples.isEmpty)

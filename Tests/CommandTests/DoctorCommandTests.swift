@@ -128,15 +128,18 @@ struct DoctorCommandTests {
         #expect(results(findings["credentials"]) == ["problem"])
     }
 
-    @Test func `held and dead requests are a warning`() async throws {
+    @Test func `a pause, and held and dead requests are warnings`() async throws {
         let service = try await RunningService(in: directory)
         let options = ["--socket", service.socket]
         #expect(results(try await doctor(options).findings["store"]) == ["ok"])
         try await service.pause()
+        let paused = try await doctor(options).findings["store"]
+        #expect(results(paused) == ["ok", "warning"])
+        #expect(paused?.last?["message"] as? String == "the queue is paused, so it sends nothing")
         try await service.keep("http://127.0.0.1:1/", "--id", "a")
         #expect(try await service.run("queue", "hold", "a").ending == .exited(0))
         let findings = try await doctor(options).findings["store"]
-        #expect(results(findings) == ["ok", "warning"])
+        #expect(results(findings) == ["ok", "warning", "warning"])
         #expect(findings?.last?["message"] as? String == "requests in the queue: 1 held")
     }
 
@@ -167,6 +170,18 @@ struct DoctorCommandTests {
         #expect(stat(state, &status) == 0 && status.st_mode & 0o777 == 0o755)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    func `a database of another owner is a problem that chown corrects`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let state = queue.directory.file("state")
+        try shell("chmod 755 \(queue.directory.path); chown -R 65534:65533 \(state)")
+        try shell("chown 0:0 \(state)/queue.sqlite; chmod 600 \(state)/queue.sqlite")
+        let (ending, findings) = try await doctor(["--state-dir", state, "--socket", directory.file("none")])
+        #expect(ending == .exited(1) && results(findings["store"]) == ["problem"], "\(findings)")
+        let advice = findings["store"]?.first?["advice"] as? String
+        #expect(advice?.contains("chown(1)") == true, "\(findings)")
+    }
+
     @Test func `every fault of the configuration and of a credential is a problem`() async throws {
         let file = try directory.write(
             Array("[queue]\ninflight = 0\ninflght = 1\n".utf8),
@@ -180,6 +195,7 @@ struct DoctorCommandTests {
         #expect(ending == .exited(1))
         #expect(results(findings["configuration"]) == ["problem", "problem"])
         #expect(message(findings["configuration"]).hasPrefix("\(file):2:"))
+        #expect(findings["configuration"]?.map { $0["advice"] is String } == [false, true])
         #expect(results(findings["credentials"]) == ["problem"], "\(findings)")
         _ = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
         try #require(rename(credential, directory.file("credentials/a b")) == 0)

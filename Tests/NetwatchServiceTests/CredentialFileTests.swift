@@ -236,11 +236,12 @@ internal import Testing
         #expect(try await reason().hasSuffix("belongs to the user 12345; accepted: root and 0"))
     }
 
-    @Test func `a service without a directory names the option`() async throws {
+    @Test func `a service without a directory names the option and the key of the unit`() async throws {
         let fault = await #expect(throws: WithheldReason.self) {
             try await CredentialDirectory(path: nil).credential(named: "token")
         }
         #expect(fault?.reason.contains("`netwatch serve --credentials`") == true)
+        #expect(fault?.reason.contains("`LoadCredential=`") == true)
     }
 
     @Test func `the version of a file changes with its content, its mode and its replacement`() async throws {

@@ -145,10 +145,12 @@ internal import Testing
         #expect(command == "netwatch queue import --keep-submitters --encryption-key 'my key' e")
     }
 
-    @Test(arguments: [(nil, "not delivered: HTTP 404"), ("a", "dead: HTTP 404")])
-    func `only the queue gives requests up`(id: String?, line: String) {
-        let sent = ControlMessage.Sent(id: id, state: "dead", status: 404, reason: "HTTP 404")
-        #expect(SendReport.lines(sent) == [line])
+    @Test func `only the queue gives requests up, and can try them again`() {
+        func lines(id: String?) -> [String] {
+            SendReport.lines(ControlMessage.Sent(id: id, state: "dead", status: 404, reason: "HTTP 404"))
+        }
+        #expect(lines(id: nil) == ["not delivered: HTTP 404"])
+        #expect(lines(id: "a") == ["dead: HTTP 404", "`netwatch queue retry a` tries it again"])
     }
 
     private func statistics(paused: Bool = false, lanes: [(String, String)] = [], closed: Int = 0) throws

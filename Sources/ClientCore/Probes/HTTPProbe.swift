@@ -137,7 +137,7 @@ public struct HTTPProbe: Probe, RacingProbe {
 
     private func validation(of exchange: ProbeExchange) -> PathValidation {
         if let status = exchange.head?.status, !expectedStatus.contains(status) {
-            return exchange.unexpectedStatus(status)
+            return exchange.unexpectedStatus(status, after: method)
         }
         if let failure = exchange.failure { return .failed(failure.message(timeout: timeout)) }
         return validation(of: Data(exchange.body))

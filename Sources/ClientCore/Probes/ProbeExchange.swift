@@ -60,9 +60,13 @@ struct ProbeExchange: Sendable {
     }
 
     /// Returns the failure for an unexpected status. Its message includes the `Location` field of a redirect.
-    func unexpectedStatus(_ status: Int) -> PathValidation {
-        guard let location = header("Location") else { return .failed("unexpected status \(status)") }
-        return .failed("unexpected status \(status), location `\(location.printable)`")
+    ///
+    /// - Parameter method: The method of the request. The message names any method other than `GET`, because some
+    ///   servers do not implement it. Default: `GET`.
+    func unexpectedStatus(_ status: Int, after method: HTTPProbe.Method = .get) -> PathValidation {
+        let cause = method == .get ? "" : " after `\(method.rawValue)`"
+        let location = header("Location").map { ", location `\($0.printable)`" } ?? ""
+        return .failed("unexpected status \(status)\(cause)\(location)")
     }
 }
 

@@ -30,7 +30,7 @@ package struct CredentialDirectory: CredentialSource {
             throw WithheldReason(
                 .change,
                 "there is no credential `\(name)`: the service has no credentials directory; see "
-                    + "`netwatch serve --credentials`",
+                    + "`netwatch serve --credentials`, or `LoadCredential=` for its unit",
                 isUnknown: true
             )
         }

@@ -235,7 +235,8 @@ extension FailureTable {
         if isPortal(response, of: request) {
             let words = words(onRedirect: response, of: request)
             let reason = request.expectation.ruleMismatch(with: response).map { ", \($0)" } ?? ""
-            let detail = "\(words)\(reason); the response is probably from a captive portal"
+            let other = (300..<400).contains(status) ? ", or the URL is wrong" : ""
+            let detail = "\(words)\(reason); the response is probably from a captive portal\(other)"
             // If the response comes from the server after all, the server may have applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
             let verdict: Verdict = isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous)

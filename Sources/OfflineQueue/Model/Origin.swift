@@ -30,7 +30,11 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
             throw QueueError(.invalidURL, "the URL contains a user name or password: \(SecretRemoval.hint)")
         }
-        guard let scheme = parts.scheme?.lowercased(), let usual = URL.defaultPorts[scheme] else {
+        guard let scheme = parts.scheme?.lowercased() else {
+            let message = "\(shown()) does not begin with `http://` or `https://`; \(example)"
+            throw QueueError(.invalidURL, message)
+        }
+        guard let usual = URL.defaultPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(shown()) is not http or https; \(example)")
         }
         let host = Self.withoutBrackets(parts.host ?? "").lowercased()

@@ -28,6 +28,9 @@ struct ConfigCommand: AsyncParsableCommand {
                 in the syntax, the rest of that file is not checked. Environment variables such as \
                 NETWATCH_QUEUE_INFLIGHT are checked after the files.
 
+                If root checks the default files, a file that the owner of the queue's directory cannot read is a \
+                fault, because the service runs as that user.
+
                 Without --credentials, the credential files are not checked. The service starts even if some of them \
                 have faults, and holds the requests that use them.
 
@@ -69,7 +72,7 @@ struct ConfigCommand: AsyncParsableCommand {
             let files = ServicePaths().configurationFiles(named: path ?? file.config)
             let result: ConfigurationFiles.Result
             do throws(CommandError) {
-                result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
+                result = try file.reading { () throws(InvalidConfiguration) in try files.readForService() }
             } catch {
                 throw Self.failure(error, besides: faults)
             }
@@ -142,6 +145,14 @@ extension ConfigurationFiles {
         return try read(
             into: ServiceConfiguration(stateDirectory: paths.stateDirectory, socket: paths.socket)
         )
+    }
+
+    /// Reads the files and the environment variables alone. If root reads the default files, they must be readable for
+    /// the owner of the queue's directory, who runs the service.
+    func readForService() throws(InvalidConfiguration) -> Result {
+        let result = try read()
+        try requireReadable(result, byOwnerOf: ServicePaths().stateDirectory)
+        return result
     }
 }
 

@@ -16,9 +16,11 @@ struct DoctorCommand: AsyncParsableCommand {
             localhost, the clock, the configuration files, the service and what this user may do with it, the \
             credential files, the hosts of --host, and the store.
 
-            Without --host, the command sends nothing beyond this machine. It changes nothing, needs neither a \
-            service nor root, and calls no other program. While the service runs, it reports on the store; without \
-            the service, the command checks the structure of the store.
+            Without --host, the command sends nothing beyond this machine. It changes nothing, and needs neither a \
+            service nor root. While the service runs, it reports on the store; without the service, the command \
+            checks the structure of the store. If no service listens on the system's socket, it calls `systemctl \
+            show` to find out whether the unit netwatch.service has failed. With netwatch.socket, it starts a stopped \
+            service, because each connection does.
 
             Exit status: 0 if there is no problem, even with warnings; 1 if there is a problem.
             """
@@ -62,7 +64,7 @@ struct DoctorCommand: AsyncParsableCommand {
     mutating func run() async throws {
         let files = file.files
         let subjects = DoctorCheck.Subjects(
-            configuration: Result { () throws(InvalidConfiguration) in try files.read() },
+            configuration: Result { () throws(InvalidConfiguration) in try files.readForService() },
             queue: queue,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,

@@ -18,9 +18,10 @@ enum ServiceChecks {
             let hooks = result.configuration.hooks
             return [.ok(result.verdict)] + (await findings(on: hooks, credentials: credentials))
         case .failure(let error):
+            // A file that cannot be read has no position.
+            let last = error.problems.last { $0.line > 0 }
             return error.problems.map { problem in
-                // A file that cannot be read has no position.
-                .problem("\(problem)", advice: problem.line > 0 ? ConfigurationOption.keysHint : nil)
+                .problem("\(problem)", advice: problem == last ? ConfigurationOption.keysHint : nil)
             }
         }
     }
@@ -60,12 +61,25 @@ enum ServiceChecks {
         let summary = await ServiceSummary.asking(socket, timeout: timeout)
         switch summary.state {
         case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
-        case .notRunning: return [.warning(summary.summary, advice: "`netwatch serve` starts the service")]
+        case .notRunning:
+            let isSystemSocket = socket.text == ServicePaths.systemSocket
+            return [stopped(summary, unit: isSystemSocket ? UnitState.query() : nil)]
         case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
         case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
         case .notAnswering:
             return [.problem(summary.summary, advice: "look at the log of the service, and restart it")]
         }
+    }
+
+    /// - Parameter unit: The state of the unit; `nil` if it is unknown or the service is not that of the unit.
+    static func stopped(_ summary: ServiceSummary, unit: UnitState?) -> DoctorFinding {
+        guard let unit, unit.hasFailed else {
+            return .warning(summary.summary, advice: SystemUnit.startHint)
+        }
+        return .problem(
+            "\(summary.summary): the unit \(SystemUnit.name) has failed (\(unit.result))",
+            advice: "`systemctl status netwatch` and `journalctl -u netwatch` show the cause"
+        )
     }
 
     private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> [DoctorFinding] {

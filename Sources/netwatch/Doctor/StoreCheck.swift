@@ -37,7 +37,16 @@ struct StoreCheck {
         let use = DoctorFinding.ok(
             "in use by the service; \(sizes); `netwatch queue verify` checks every request"
         )
-        return [use, Self.unsolved(statistics.counts)].compactMap(\.self)
+        return [use, Self.pause(statistics), Self.unsolved(statistics.counts)].compactMap(\.self)
+    }
+
+    /// Returns the warning about a paused queue; `nil` if the queue is not paused.
+    private static func pause(_ statistics: ControlMessage.Statistics) -> DoctorFinding? {
+        guard statistics.paused else { return nil }
+        return .warning(
+            "the queue is paused, so it sends nothing",
+            advice: "`netwatch queue resume` ends the pause"
+        )
     }
 
     /// Returns the warning about requests that the queue does not send by itself; `nil` if there are none.
@@ -65,7 +74,11 @@ struct StoreCheck {
             )
         } catch let error as QueueError {
             if error.code == .alreadyOwned { return [.ok(error.message)] }
-            throw CommandError(opening: error)
+            let failure = CommandError(opening: error)
+            guard error.code == .storeUnavailable else { throw failure }
+            throw failure.with(
+                hint: "check the disk, and use chown(1) to give all files in `\(directory)` to its owner"
+            )
         } catch {
             throw CommandError(.unknown, "\(error)")
         }

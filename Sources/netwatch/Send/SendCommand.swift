@@ -25,9 +25,10 @@ struct SendCommand: AsyncParsableCommand {
             a header field (header=NAME or header=NAME=VALUE), the beginning of the body (body=TEXT) or a member \
             of a JSON body (json=/POINTER, json=PATH.TO or either with =VALUE). Write a comma in a value as '\\,'.
 
-            Exit status: 0 delivered or safely accepted; 1 given up; 2 not accepted, or unknown whether \
-            accepted: then the command can safely be repeated with the same --id; 64 wrong arguments; 69 service \
-            not running; 75 service busy, nothing accepted; 77 permission denied.
+            Exit status: 0 delivered or safely accepted; 1 given up (dead), dropped (cancelled) or replaced by a newer \
+            request with the same --replace-key (superseded); 2 not accepted, or unknown whether accepted: then the \
+            command can safely be repeated with the same --id; 64 wrong arguments; 69 service not running; 75 service \
+            busy, nothing accepted; 77 permission denied.
 
             With --wait: 0 delivered; 75 also if the request was accepted and its id printed, but it is not \
             finished yet. With --check-status: 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx.

@@ -6,7 +6,8 @@ enum SendReport {
     static func lines(_ sent: ControlMessage.Sent) -> [String] {
         let known = sent.known == true ? "the queue already has a request with this id" : nil
         let hold = HoldText.description(sent.holdReason, sent.reason)
-        return [known, summary(of: sent), hold].compactMap(\.self)
+        let retry = sent.state == "dead" ? sent.id.map { "`netwatch queue retry \($0)` tries it again" } : nil
+        return [known, summary(of: sent), hold, retry].compactMap(\.self)
     }
 
     /// Returns the state and its reason. The reason of a held request begins with `held`, so the state is left out.

@@ -58,7 +58,7 @@ struct QueueOptions: ParsableArguments {
         do {
             return try await withQueue(body)
         } catch let error as CommandError where error.status == .unavailable {
-            throw error.with(hint: "`netwatch serve` starts the service")
+            throw error.with(hint: SystemUnit.startHint)
         }
     }
 
@@ -99,7 +99,8 @@ struct QueueOptions: ParsableArguments {
             _ = try ServiceProcess.id(listeningAt: socket.bytes)
         } catch {
             // For any other error a service exists. Connecting to it reports the problem.
-            if error.errno == ENOENT || error.errno == ECONNREFUSED { return .directory(directory) }
+            let isStopped = error.errno == ENOENT || error.errno == ECONNREFUSED
+            if isStopped, !StoreDirectory.isOfAnotherUser(directory) { return .directory(directory) }
         }
         return .service(socket)
     }
@@ -116,8 +117,7 @@ struct QueueOptions: ParsableArguments {
             return try await body(ServiceClient(path: socket), nil)
         } catch let error as CommandError where error.status == .unavailable {
             throw error.with(
-                hint: "`netwatch serve` starts the service; `--state-dir` opens the queue's directory "
-                    + "without it"
+                hint: "\(SystemUnit.startHint); `--state-dir` opens the queue's directory without it"
             )
         }
     }

@@ -185,7 +185,7 @@ extension CommandError {
         let message = Printer.printable(problem.detail)
         switch problem.code {
         case "not_running":
-            return CommandError(.unavailable, message, hint: "`netwatch serve` starts the service")
+            return CommandError(.unavailable, message, hint: SystemUnit.startHint)
         case "too_many_staged_bodies", "too_many_connections":
             return CommandError(.tryAgain, message, hint: "nothing was changed; try again in a few seconds")
         case "quota_exceeded":

@@ -188,7 +188,7 @@ extension CommandError {
         CommandError(
             .unavailable,
             "no service listens on `\(path)`",
-            hint: "`netwatch serve` starts the service; `--socket` selects another socket"
+            hint: "\(SystemUnit.startHint); `--socket` selects another socket"
         )
     }
 

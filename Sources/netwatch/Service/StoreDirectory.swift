@@ -1,5 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchService
 
 /// Checks a queue's directory before it is opened.
 enum StoreDirectory {
@@ -13,13 +14,24 @@ enum StoreDirectory {
         guard owner.user == geteuid() else {
             throw CommandError(
                 .noPermission,
-                "the queue in `\(path)` belongs to \(userName(owner.user)), and no service with this socket uses it",
+                "the queue in `\(path)` belongs to \(SystemUser(id: owner.user)), and no service with this socket "
+                    + "uses it",
                 hint: "run the command as root or as that user"
             )
         }
         // The lock file remains after a store was set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw missing(path)
+        }
+    }
+
+    /// Whether only another user, and not this one, may open a directory.
+    static func isOfAnotherUser(_ path: String) -> Bool {
+        guard geteuid() != 0 else { return false }
+        do throws(CommandError) {
+            return try owner(of: path).user != geteuid()
+        } catch {
+            return error.status == .noPermission
         }
     }
 
@@ -33,7 +45,7 @@ enum StoreDirectory {
         } catch {
             throw CommandError(
                 .noPermission,
-                "could not open `\(path)` as its owner, \(userName(owner.user)): \(error)",
+                "could not open `\(path)` as its owner, \(SystemUser(id: owner.user)): \(error)",
                 hint: "the owner needs access to the directory and to all directories above it"
             )
         }
@@ -43,7 +55,8 @@ enum StoreDirectory {
         CommandError(
             .usage,
             "there is no queue in `\(path)`" + (reason.map { ": \($0)" } ?? ""),
-            hint: "`netwatch serve --state-dir DIRECTORY` creates a queue"
+            hint: SystemUnit.isInstalled && path == ServicePaths.systemState
+                ? SystemUnit.startHint : "`netwatch serve --state-dir DIRECTORY` creates a queue"
         )
     }
 
@@ -69,11 +82,5 @@ enum StoreDirectory {
             throw missing(path, "it is not a directory")
         }
         return Owner(user: status.st_uid, group: status.st_gid)
-    }
-
-    /// The user for people: by its name, if it has one.
-    private static func userName(_ id: uid_t) -> String {
-        guard let entry = getpwuid(id) else { return "the user \(id)" }
-        return "the user `\(String(cString: entry.pointee.pw_name))`"
     }
 }

@@ -66,6 +66,8 @@ internal import Testing
         #expect(result.validation == .failed("unexpected status 503"))
         #expect(result.latency != nil)
         #expect(try await probe(server.url, expectedStatus: 500...599).validation == .valid)
+        let headers = try await probe(server.url, method: .head)
+        #expect(headers.validation == .failed("unexpected status 503 after `HEAD`"))
     }
 
     @Test(arguments: [301, 302, 303, 307, 308])
