@@ -29,7 +29,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
 
             Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check failed, or \
             requests could not be checked without their encryption key; 77 permission denied; 78 the database \
-            is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
+            is damaged or missing, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
             not damaged, or it was moved and all requests were exported; 1 it was moved, and requests are \
             lost; 2 the check, the move or the export failed; 77 and 78 the same, except that damage does not \
             cause 78.
@@ -74,6 +74,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
     private func checkRemainingLog() async throws {
         guard let directory = try queue.directoryIfNoServiceRuns() else { return }
         try StoreDirectory.requireOwn(directory)
+        try StoreDirectory.requireDatabase(in: directory)
         do {
             try await OfflineQueue.checkLeftoverLog(directory: directory)
         } catch let error as QueueError {
