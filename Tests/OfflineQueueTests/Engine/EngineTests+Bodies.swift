@@ -52,8 +52,7 @@ extension EngineTests {
         await queue.stop()
     }
 
-    @Test func `a small body that was changed in the database is not sent, and the lane continues`() async throws
-    {
+    @Test func `a small body changed in the database is not sent, and the lane continues`() async throws {
         let inOrder = { (id: String) in EnqueueOptions(isFIFO: true, id: id) }
         let first = try await directory.openQueue(signal: changes, isStarted: false)
         _ = try await first.enqueue(.post("a"), options: inOrder("a"))
