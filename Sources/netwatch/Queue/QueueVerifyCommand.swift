@@ -147,16 +147,16 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             Printer.warning("\(salvage.lostCount - salvage.lost.count) more requests could not be exported")
         }
         for gap in salvage.gaps {
-            Printer.warning(
-                "no request between positions \(gap.lowerBound) and \(gap.upperBound) could be read"
-            )
+            Printer.warning("no request \(Self.extent(of: gap)) could be read")
         }
         for note in salvage.notes { Printer.warning(Printer.printable(note)) }
         if let counted = salvage.counted, counted > salvage.waiting {
             Printer.warning("the store counted \(counted) waiting requests; \(salvage.waiting) were exported")
         }
         if !salvage.isWhole {
-            Printer.note("`sqlite3 \(moved.directory)/queue.sqlite .recover` may recover more")
+            Printer.note(
+                "a backup may contain the other requests; an import of it also repeats what was delivered since then"
+            )
         }
         Printer.note(
             "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
@@ -169,6 +169,14 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         Printer.note("`\(command)`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
+    }
+
+    /// Returns the positions that a gap covers, as a part of a sentence. The end is unknown if no later request could
+    /// be read.
+    private static func extent(of gap: ClosedRange<Int64>) -> String {
+        gap.upperBound == .max
+            ? "from position \(gap.lowerBound) on"
+            : "between positions \(gap.lowerBound) and \(gap.upperBound)"
     }
 
     /// Returns the shell command that imports an export. Without the key, the import would store the requests of an
