@@ -12,9 +12,10 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             netwatch queue verify
             netwatch queue verify --set-aside
 
-            The check changes nothing, and the service continues during it. Without a service, the command \
+            The check changes no request, and the service continues during it. Without a service, the command \
             reads the database's log first. If the log is damaged, the store is not opened, because opening it \
-            would drop what cannot be read.
+            would drop what cannot be read. Opening the store writes to its files, so they must be writable: copy \
+            a backup before you check it, if it must not change.
 
             The content of every body is checked. Exception: a body of up to 64 KiB that an earlier version \
             stored without its SHA-256; only its length is checked. Encrypted requests are decrypted. Without \
