@@ -160,6 +160,16 @@ struct DoctorCommandTests {
         #expect(try Data(contentsOf: file) == damaged)
     }
 
+    @Test func `a missing database is a problem, and is not created`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        try shell("rm \(queue.directory.file("state/queue.sqlite"))")
+        let arguments = ["--state-dir", queue.directory.file("state"), "--socket", directory.file("none")]
+        let (ending, findings) = try await doctor(arguments)
+        #expect(ending == .exited(1) && results(findings["store"]) == ["problem"])
+        #expect(message(findings["store"]).hasSuffix("queue.sqlite` is missing"), "\(findings)")
+        #expect(access(queue.directory.file("state/queue.sqlite"), F_OK) != 0)
+    }
+
     @Test func `a store that other users can access is a warning, and its mode is kept`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let state = queue.directory.file("state")

@@ -125,6 +125,22 @@ internal import Testing
         #expect(try await queue.run("import", moved.output[0]).ending == .exited(0))
     }
 
+    @Test(arguments: ["verify", "list", "export"])
+    func `a missing database is reported, and no command creates an empty one`(command: String) async throws {
+        let queue = try await QueueFixture(.directory, count: 2)
+        let file = queue.directory.file("state/queue.sqlite")
+        try shell("mv \(file) \(queue.directory.file("kept"))")
+        for log in ["", "not empty"] {
+            if !log.isEmpty { try Data(log.utf8).write(to: URL(filePath: "\(file)-wal")) }
+            let result = try await queue.run(command)
+            #expect(result.ending == .exited(78) && result.output.isEmpty, "\(result)")
+            #expect(result.errors.first?.hasSuffix("queue.sqlite` is missing") == true, "\(result.errors)")
+            #expect(access(file, F_OK) != 0)
+        }
+        try shell("rm \(file)-wal; mv \(queue.directory.file("kept")) \(file)")
+        #expect(try await queue.run("verify").ending == .exited(0))
+    }
+
     @Test func `a store whose database is not damaged is not set aside, even if a body is missing`()
         async throws
     {

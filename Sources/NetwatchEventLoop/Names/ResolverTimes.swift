@@ -25,7 +25,7 @@ package enum ResolverTimes {
     package static let maximumAddresses = 64
     /// The maximum number of concurrent lookups.
     package static let maximumThreads = 128
-    /// The stack size of a resolver thread: 1 MiB. `getaddrinfo(3)` of glibc 2.36 uses 16 KiB of it with `files` and
-    /// `dns` (docs/evidence.md). The rest is for other plugins of `nsswitch.conf(5)`. Only used pages take memory.
+    /// The stack size of a resolver thread: 1 MiB. `getaddrinfo(3)` of glibc 2.36 needs a small part of it with
+    /// `files` and `dns`. The rest is for other plugins of `nsswitch.conf(5)`. Only used pages take memory.
     package static let stackSize = 1024 * 1024
 }

@@ -120,9 +120,16 @@ final class CommitBatcher: Sendable {
         state.withLock { $0.location = location }
     }
 
+    /// Throws the error that has ended the store, such as damage that a read found. If there is none, checks that the
+    /// store's files were not removed or replaced. Blocks.
+    func check() throws(QueueError) {
+        if let failure = storeFailure { throw failure }
+        try checkLocation()
+    }
+
     /// Checks that the store's files were not removed or replaced. Otherwise stops the store and throws the error.
     /// Blocks.
-    func checkLocation() throws(QueueError) {
+    private func checkLocation() throws(QueueError) {
         guard let difference = state.withLock({ $0.location })?.difference(), isWatching else { return }
         refuse(with: difference)
         throw difference

@@ -135,7 +135,7 @@ struct SealedContent {
         switch new.body {
         case .spooled(let body): file = body
         case .inline(let data): bytes = data
-        case .none, .unreadable, .gone: break
+        case .none, .unreadable, .changed, .gone: break
         }
         digest = if let file { try sealer.seal(file.digest.description, .digest, of: new.id) } else { nil }
         bodyKey = file?.sealedKey

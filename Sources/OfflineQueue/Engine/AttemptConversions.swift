@@ -50,6 +50,7 @@ extension Attempt.Body {
         case .none: return .success(.none)
         case .inline(let data): return .success(.data(data))
         case .unreadable, .gone: return .failure(.missing)
+        case .changed(let how): return .failure(UnopenedBody(.changed(how)))
         case .spooled(let body):
             do {
                 return .success(.file(try await spool.open(body)))

@@ -65,9 +65,10 @@ extension OfflineQueue {
         return place
     }
 
-    /// Checks once a second whether the store's files were removed, moved or replaced, and stops sending if they were.
+    /// Checks once a second whether a read has found damage, and whether the store's files were removed, moved or
+    /// replaced. If so, stops sending.
     ///
-    /// Each commit makes the same check. Without this task, a queue that does not write would not detect the change.
+    /// Each commit makes the same checks. Without this task, a queue that does not write would continue.
     func watchStore() async {
         while (try? await Task.sleep(for: .seconds(1), clock: .continuous)) != nil {
             do {

@@ -10,7 +10,7 @@ package enum DeathCause: String, Hashable, Sendable, CaseIterable {
     case conflict
     /// The client cannot send the stored request, for example because of a malformed URL.
     case unsendable
-    /// The body's file is missing or was changed.
+    /// The stored body is missing or was changed.
     case bodyLost = "body-lost"
     /// The maximum number of attempts (``EnqueueOptions/maximumAttempts``) has failed.
     case attemptsUsedUp = "attempts-used-up"

@@ -9,6 +9,8 @@ package enum StoredBody: Hashable, Sendable {
     case spooled(SpooledBody)
     /// The row contains the name of a file that the spool cannot have created, or a body of another length.
     case unreadable
+    /// The body is in the database and differs from the accepted body; the text describes the difference.
+    case changed(String)
     /// The caller enqueues a known id again, and its body is no longer available for comparison. `size` is `nil` if the
     /// body's length is not known either.
     case gone(size: Int64?)
@@ -26,7 +28,7 @@ package enum StoredBody: Hashable, Sendable {
 
     package var size: Int64 {
         switch self {
-        case .none, .unreadable, .gone: 0
+        case .none, .unreadable, .changed, .gone: 0
         case .inline(let data): Int64(data.count)
         case .spooled(let body): body.size
         }

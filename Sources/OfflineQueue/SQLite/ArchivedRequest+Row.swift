@@ -106,11 +106,8 @@ extension StoredBody {
             guard bytes.count == size else {
                 throw QueueError(.storeUnusable, "the body has \(bytes.count) bytes instead of \(size)")
             }
-            if let accepted = try row["sha256"] as Data? {
-                let found = try SHA256.digest(of: bytes)
-                guard Data(found.bytes) == accepted else {
-                    throw QueueError(.storeUnusable, "the body was changed: its SHA-256 is \(found)")
-                }
+            if let difference = try row.bodyDifference() {
+                throw QueueError(.storeUnusable, "the body was changed: \(difference)")
             }
             self = bytes.isEmpty ? .none : .inline(bytes)
         } else {

@@ -52,6 +52,8 @@ final class Inspector: Sendable {
                     for body in page.bodies { await report.check(body, in: spool, isNamed) }
                 }
             }
+            // A damaged index may not find the request that a file belongs to.
+            guard !report.isDatabaseDamaged else { return report }
             for name in try await spool.orphans(keeping: isNamed) {
                 report.found(.orphan, name, "no request refers to this spool file")
             }
@@ -242,6 +244,8 @@ extension Inspector.Page {
 }
 
 extension QueueVerification {
+    fileprivate var isDatabaseDamaged: Bool { findings.contains { $0.kind == .database } }
+
     fileprivate mutating func add(_ faults: [(id: String, reason: String)]) {
         for fault in faults { found(.request, fault.id, fault.reason) }
     }

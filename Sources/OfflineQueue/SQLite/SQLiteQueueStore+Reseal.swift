@@ -125,7 +125,7 @@ extension StoreTransaction {
 
     /// The query does not read inline bodies. A row without a response counts as one whose response has the row's key.
     private static func pageQuery(of table: ResealCursor.Table) -> String {
-        let columns = "size, body_bytes, body_file, body_sha256, body_key, NULL AS bytes"
+        let columns = "size, body_bytes, body_file, body_sha256, body_key, NULL AS bytes, NULL AS sha256"
         return switch table {
         case .request:
             """
@@ -211,7 +211,9 @@ extension StoreTransaction {
         let (sealer, id): (Sealer, String) = try (environment.sealer, row["id"])
         let values = try row.sealed(SealedColumn.ofRequest, by: sealer, of: id)
         let bytes = try row.sealed(SealedColumn.ofBody, by: sealer, of: id)
-        let isUnchanged = try isSound(row)
+        // If the body was changed, its SHA-256 is replaced with zeros, so that the change is still detected. The stored
+        // SHA-256 would reveal something about the encrypted body.
+        let isUnchanged = try row.bodyDifference() == nil
         _ = try sealerForWriting()
         try execute(
             "UPDATE \(table) SET \(SealedColumn.ofRequest.assignments), body_file = ?, body_key = ?, key_id = ? WHERE seq = ?",
@@ -226,13 +228,6 @@ extension StoreTransaction {
         guard let copied = copy?.name, copied == file.name, let plain = candidate.plainBody else { return }
         freedFiles.append(plain.name)
         resealed.names.insert(copied)
-    }
-
-    /// Returns whether the inline body of a decrypted row is unchanged. If not, its SHA-256 is replaced with zeros, so
-    /// that the change is still detected. The stored one would reveal something about the encrypted body.
-    private func isSound(_ row: StoredRow) throws -> Bool {
-        guard let accepted = try row["sha256"] as Data? else { return true }
-        return Data(try SHA256.digest(of: try row["bytes"] as Data).bytes) == accepted
     }
 
     /// The columns of a row that name the file of its body.

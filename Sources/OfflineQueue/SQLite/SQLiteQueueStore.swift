@@ -128,7 +128,7 @@ package final class SQLiteQueueStore: QueueStore {
     }
 
     package func check() async throws {
-        try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
+        try await DispatchQueue.global().run { [batcher] in try batcher.check() }
     }
 
     package var commitDurations: DurationHistogram { batcher.durations }

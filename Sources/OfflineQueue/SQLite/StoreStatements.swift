@@ -117,14 +117,14 @@ package enum StoreStatements {
     /// Selects requests of one priority in a parallel lane that are due at a time, with their bodies. Index:
     /// `request_due`.
     package static let claimableInParallelLane = """
-        SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
+        SELECT request.*, bytes, sha256 FROM request LEFT JOIN body USING (seq)
         WHERE lane_id = :lane AND state = 'pending' AND priority = :priority AND next_at <= :until
         ORDER BY next_at, request.seq LIMIT :limit
         """
 
     /// Selects the first request of a FIFO lane with its body, if it is due. Index: `request_order`.
     package static let claimableHeadOfLane = """
-        SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
+        SELECT request.*, bytes, sha256 FROM request LEFT JOIN body USING (seq)
         WHERE state = 'pending' AND next_at <= :now AND :limit > 0
         AND request.seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """

@@ -77,7 +77,7 @@ extension StoreTransaction {
 extension ArchivedRequest.Body {
     init?(_ body: StoredBody) throws(QueueError) {
         switch body {
-        case .none, .unreadable, .gone: return nil
+        case .none, .unreadable, .changed, .gone: return nil
         case .spooled(let file): self.init(bytes: file.size, sha256: file.digest.description)
         case .inline(let data):
             self.init(bytes: Int64(data.count), sha256: try SHA256.digest(of: data).description)

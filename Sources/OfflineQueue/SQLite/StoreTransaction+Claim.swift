@@ -265,10 +265,11 @@ extension ClaimedRequest {
 }
 
 extension StoredBody {
+    /// Creates the value from a decrypted row. The length and the SHA-256 of an inline body are checked; a spooled body
+    /// is not read.
     init(row: StoredRow) throws {
         guard let name = try row["body_file"] as String? else {
-            let bytes = try row["bytes"] ?? Data()
-            self = try row["body_bytes"] != bytes.count ? .unreadable : bytes.isEmpty ? .none : .inline(bytes)
+            self = try StoredBody(inline: row)
             return
         }
         let body = try SpooledBody(
@@ -278,6 +279,30 @@ extension StoredBody {
             sealedKey: row["body_key"]
         )
         self = body.map(StoredBody.spooled) ?? .unreadable
+    }
+
+    private init(inline row: StoredRow) throws {
+        let bytes = try row["bytes"] ?? Data()
+        if try row["body_bytes"] != bytes.count {
+            self = .unreadable
+        } else if let difference = try row.bodyDifference() {
+            self = .changed(difference)
+        } else {
+            self = bytes.isEmpty ? .none : .inline(bytes)
+        }
+    }
+}
+
+extension StoredRow {
+    /// Returns how the inline body of a decrypted row differs from the accepted body; `nil` if it does not, or if the
+    /// row has no SHA-256: that of an encrypted body is not stored, and that of an earlier version may be missing.
+    ///
+    /// - Throws: ``DamagedColumn``, or ``QueueError`` if SHA-256 is not available.
+    func bodyDifference() throws -> String? {
+        guard let accepted = try self["sha256"] as Data? else { return nil }
+        let bytes = try self["bytes"] ?? Data()
+        let found = try SHA256.digest(of: bytes)
+        return Data(found.bytes) == accepted ? nil : "its SHA-256 is \(found)"
     }
 }
 

@@ -66,7 +66,7 @@ extension StoreTransaction {
             if let bytes = try row["bytes"] as Data? { return bytes == data }
             guard let digest = try row["inline_sha256"] as String? else { return true }
             return try digest == SHA256.digest(of: data).description
-        case .none, .unreadable, .gone: return true
+        case .none, .unreadable, .changed, .gone: return true
         }
     }
 }

@@ -131,10 +131,10 @@ package protocol QueueStore: Sendable {
     /// The durations of the commits since the store was opened.
     var commitDurations: DurationHistogram { get }
 
-    /// Checks that the store's files were not removed or replaced while they are open. If they were, this call and all
-    /// later ones throw the same error.
+    /// Checks that no error has ended the store, and that its files were not removed or replaced while they are open.
+    /// Otherwise this call and all later ones throw the same error.
     ///
-    /// - Throws: ``QueueError``: `storeReplaced`.
+    /// - Throws: ``QueueError``: `storeReplaced`; `storeUnusable` after damage; `storeFailed` after a failed write.
     func check() async throws
 
     /// Finishes the operations in progress and closes the store. Later calls of any method throw.

@@ -29,6 +29,7 @@ public struct QueueVerification: Hashable, Sendable {
             /// durability `full`.
             case logTail = "log_tail"
             /// A spool file (a large body) belongs to no request. The next start of the queue removes it.
+            /// Such files are not reported if the database is damaged.
             case orphan
         }
 

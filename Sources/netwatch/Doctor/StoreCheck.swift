@@ -65,6 +65,7 @@ struct StoreCheck {
         // Read first, because root becomes the owner of the directory afterwards.
         let mode = Self.openMode(of: directory)
         try StoreDirectory.requireOwn(directory)
+        try StoreDirectory.requireDatabase(in: directory)
         let examination: StoreExamination
         do {
             examination = try await OfflineQueue.examineStore(

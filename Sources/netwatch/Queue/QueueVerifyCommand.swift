@@ -12,9 +12,10 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             netwatch queue verify
             netwatch queue verify --set-aside
 
-            The check changes nothing, and the service continues during it. Without a service, the command \
+            The check changes no request, and the service continues during it. Without a service, the command \
             reads the database's log first. If the log is damaged, the store is not opened, because opening it \
-            would drop what cannot be read.
+            would drop what cannot be read. Opening the store writes to its files, so they must be writable: copy \
+            a backup before you check it, if it must not change.
 
             The content of every body is checked. Exception: a body of up to 64 KiB that an earlier version \
             stored without its SHA-256; only its length is checked. Encrypted requests are decrypted. Without \
@@ -29,7 +30,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
 
             Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check failed, or \
             requests could not be checked without their encryption key; 77 permission denied; 78 the database \
-            is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
+            is damaged or missing, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
             not damaged, or it was moved and all requests were exported; 1 it was moved, and requests are \
             lost; 2 the check, the move or the export failed; 77 and 78 the same, except that damage does not \
             cause 78.
@@ -74,6 +75,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
     private func checkRemainingLog() async throws {
         guard let directory = try queue.directoryIfNoServiceRuns() else { return }
         try StoreDirectory.requireOwn(directory)
+        try StoreDirectory.requireDatabase(in: directory)
         do {
             try await OfflineQueue.checkLeftoverLog(directory: directory)
         } catch let error as QueueError {
@@ -146,16 +148,16 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             Printer.warning("\(salvage.lostCount - salvage.lost.count) more requests could not be exported")
         }
         for gap in salvage.gaps {
-            Printer.warning(
-                "no request between positions \(gap.lowerBound) and \(gap.upperBound) could be read"
-            )
+            Printer.warning("no request \(Self.extent(of: gap)) could be read")
         }
         for note in salvage.notes { Printer.warning(Printer.printable(note)) }
         if let counted = salvage.counted, counted > salvage.waiting {
             Printer.warning("the store counted \(counted) waiting requests; \(salvage.waiting) were exported")
         }
         if !salvage.isWhole {
-            Printer.note("`sqlite3 \(moved.directory)/queue.sqlite .recover` may recover more")
+            Printer.note(
+                "a backup may contain the other requests; an import of it also repeats what was delivered since then"
+            )
         }
         Printer.note(
             "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
@@ -168,6 +170,14 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         Printer.note("`\(command)`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
+    }
+
+    /// Returns the positions that a gap covers, as a part of a sentence. The end is unknown if no later request could
+    /// be read.
+    private static func extent(of gap: ClosedRange<Int64>) -> String {
+        gap.upperBound == .max
+            ? "from position \(gap.lowerBound) on"
+            : "between positions \(gap.lowerBound) and \(gap.upperBound)"
     }
 
     /// Returns the shell command that imports an export. Without the key, the import would store the requests of an

@@ -127,6 +127,7 @@ struct QueueOptions: ParsableArguments {
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         try StoreDirectory.requireOwn(directory)
+        try StoreDirectory.requireDatabase(in: directory)
         let queue: StoredQueue
         do {
             queue = try await StoredQueue.opening(directory, encryptionKey: encryptionKey)

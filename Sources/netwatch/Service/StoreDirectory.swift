@@ -35,6 +35,23 @@ enum StoreDirectory {
         }
     }
 
+    /// Checks that the database of a queue exists. Opening a queue without one would create an empty database, and the
+    /// loss of the requests would go unnoticed.
+    ///
+    /// The database may be missing if the directory contains no spool and no log either: a store that was set aside
+    /// leaves none of them.
+    ///
+    /// - Throws: An error with status 78.
+    static func requireDatabase(in path: String) throws(CommandError) {
+        let remains = ["spool", "queue.sqlite-wal"].filter { access("\(path)/\($0)", F_OK) == 0 }
+        guard !remains.isEmpty, access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return }
+        throw CommandError(
+            .unusableStore,
+            "the queue's database `\(path)/queue.sqlite` is missing",
+            hint: "if the file was moved away, move it back; otherwise restore a copy of the whole directory"
+        )
+    }
+
     /// Gives this process the user and the group of the directory, and no other groups. glibc changes all threads.
     private static func become(_ owner: Owner, of path: String) throws(CommandError) {
         do throws(SystemError) {

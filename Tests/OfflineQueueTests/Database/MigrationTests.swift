@@ -325,7 +325,7 @@ extension SQLiteQueueStore {
     private func bytes(of request: ClaimedRequest) async throws -> Sent {
         let body: Data
         switch request.body {
-        case .none, .unreadable, .gone: body = Data()
+        case .none, .unreadable, .changed, .gone: body = Data()
         case .inline(let data): body = data
         case .spooled(let file):
             let fault = await spool.verify(file)

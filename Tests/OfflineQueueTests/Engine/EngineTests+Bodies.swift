@@ -52,6 +52,27 @@ extension EngineTests {
         await queue.stop()
     }
 
+    @Test func `a small body changed in the database is not sent, and the lane continues`() async throws {
+        let inOrder = { (id: String) in EnqueueOptions(isFIFO: true, id: id) }
+        let first = try await directory.openQueue(signal: changes, isStarted: false)
+        _ = try await first.enqueue(.post("a"), options: inOrder("a"))
+        _ = try await first.enqueue(.post("b"), options: inOrder("b"))
+        await first.stop()
+        try edit(
+            directory,
+            "UPDATE body SET bytes = zeroblob(length(bytes)) WHERE seq = (SELECT min(seq) FROM body)"
+        )
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await directory.openQueue(sender, signal: changes)
+        #expect(try await queue.result(of: "b")?.summary.state == .delivered)
+        let dead = try #require(try await queue.request("a")).summary
+        let reason = try #require(dead.lastError)
+        #expect(dead.state == .dead)
+        #expect(reason.contains("the queue's copy of the body was changed: its SHA-256 is"), "\(reason)")
+        #expect(sender.attempts.map(\.id) == ["b"])
+        await queue.stop()
+    }
+
     @Test func `a body uploaded in pieces is sent as one body`() async throws {
         let sender = FakeSender()
         let queue = try await directory.openQueue(sender, signal: changes)

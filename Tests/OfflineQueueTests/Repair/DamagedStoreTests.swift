@@ -190,6 +190,19 @@ internal import Testing
         #expect(await opening()?.message.contains("`state` has an invalid value: `dead`") == true)
     }
 
+    @Test func `damage that a read found ends a queue that does not write`() async throws {
+        _ = try await populated()
+        try edit(
+            directory,
+            "PRAGMA ignore_check_constraints = ON; UPDATE request SET state = 'dead' WHERE id = 'a3'"
+        )
+        try await withQueue(directory) { _, store in
+            try await store.check()
+            #expect(await errorCode { _ = try await store.details(of: "a3") } == .storeUnusable)
+            #expect(await errorCode { try await store.check() } == .storeUnusable)
+        }
+    }
+
     private func schemaEdit(_ change: String) -> String {
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = \(change) WHERE name = 'request'"
     }
