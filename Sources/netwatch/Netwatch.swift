@@ -25,6 +25,9 @@ struct Netwatch: AsyncParsableCommand {
             Exit status: 0 yes, 1 no, 2 unknown or failed, 64 wrong arguments, 69 service not running, \
             75 service busy or request not finished, 77 permission denied, 78 the queue's store or the configuration \
             is unusable.
+
+            Man pages, such as netwatch-send(1), describe the commands. The Debian package installs further pages in \
+            /usr/share/doc/netwatch.
             """,
         version: NetwatchVersion.current,
         subcommands: [

@@ -97,10 +97,6 @@ struct DocumentedCommands: Sendable {
                 "`netwatch-wait-online.service` and `netwatch-online.target`",
                 .script("scripts/check-systemd")
             ),
-            DocumentedCommands(
-                "`netwatch-wait-online.service` and `netwatch-online.target`",
-                .script("scripts/check-systemd")
-            ),
         ],
         "Sources/ClientCore/ClientCore.docc/GettingStarted.md": [DocumentedCommands("Overview", packages)],
         "Sources/ClientCore/ClientCore.docc/Trust.md": suite(

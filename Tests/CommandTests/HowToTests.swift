@@ -89,6 +89,18 @@ struct HowToTests {
         try await service.stop()
     }
 
+    @Test func `a job reports that the service does not run`() async throws {
+        let host = try server()
+        defer { host.stop() }
+        let (service, blocks) = try await start("Get alerts", blocks: 1)
+        try await service.run(blocks[0])
+        let job = try "exec 2>&1\n\(service.cronCommand("check-netwatch"))"
+        #expect(try await service.run(job) == [])
+        try await service.stop()
+        let printed = try await service.run(job)
+        #expect(printed.contains { $0.hasPrefix("error: ") }, "\(printed)")
+    }
+
     @Test func `a request gets its credential`() async throws {
         let server = try server()
         defer { server.stop() }

@@ -21,6 +21,9 @@ internal import Testing
         let list = try page("netwatch-queue-list.1")
         #expect(list.contains("(default: 100)") && list.contains("(values: text, json; default: text)"))
         #expect(list.contains("Exit status: 0"))
+        #expect(list.hasSuffix(".SH SEE ALSO\n\\fBnetwatch\\fR(1)\n"))
+        let root = try page("netwatch.1")
+        #expect(root.contains(".SH FILES\n") && root.contains("/usr/share/doc/netwatch"))
     }
 
     @Test func `the pages and the completions are installed with the program, and removed with it`() throws {

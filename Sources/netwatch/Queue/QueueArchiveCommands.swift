@@ -17,7 +17,7 @@ struct QueueExportCommand: AsyncParsableCommand {
             truncated or edited export.
 
             Programs can register completion handlers for finished requests with the library. An export does not \
-            record which requests wait for such a handler. The command prints how many there are.
+            record which requests wait for such a handler. With --state-dir, the command prints how many there are.
 
             Exit status: 0 if the export is complete, 1 if some requests could not be read (they are reported), \
             2 if the export failed.
@@ -36,7 +36,7 @@ struct QueueExportCommand: AsyncParsableCommand {
     mutating func run() async throws {
         let isWhole = try await queue.withQueue { client in
             let isWhole = try await export(from: client)
-            await noteCompletions(of: client)
+            if queue.mayHaveHandlers { await noteCompletions(of: client) }
             return isWhole
         }
         if !isWhole { throw ExitStatus.no.exitCode }

@@ -165,7 +165,9 @@ struct QueueStatsCommand: AsyncParsableCommand {
         }
         switch format {
         case .json: Printer.json(statistics, with: ControlMessage.encoder)
-        case .text: Printer.rows(StatisticsReport(statistics).lines, indent: StatisticsReport.indent)
+        case .text:
+            let report = StatisticsReport(statistics, showsCompletions: queue.mayHaveHandlers)
+            Printer.rows(report.lines, indent: StatisticsReport.indent)
         }
     }
 }

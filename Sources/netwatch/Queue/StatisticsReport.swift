@@ -4,10 +4,14 @@ internal import NetwatchService
 /// The statistics of the queue for people.
 struct StatisticsReport {
     let statistics: ControlMessage.Statistics
+    private let showsCompletions: Bool
     private let now: Date
 
-    init(_ statistics: ControlMessage.Statistics, now: Date = Date()) {
+    /// - Parameter showsCompletions: Whether the rows include the finished requests that wait for completion handlers.
+    ///   Default: no.
+    init(_ statistics: ControlMessage.Statistics, showsCompletions: Bool = false, now: Date = Date()) {
         self.statistics = statistics
+        self.showsCompletions = showsCompletions
         self.now = now
     }
 
@@ -44,7 +48,8 @@ struct StatisticsReport {
     /// One row per tag with finished requests that no program's handler has received; the first row has the title.
     /// Without such requests there is no row.
     private var completions: [(String, String)] {
-        (statistics.completions ?? []).enumerated().map { index, completion in
+        guard showsCompletions else { return [] }
+        return (statistics.completions ?? []).enumerated().map { index, completion in
             let count = CountText.format(completion.requests, "request")
             let verb = completion.requests == 1 ? "waits" : "wait"
             return (

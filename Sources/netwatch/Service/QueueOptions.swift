@@ -34,6 +34,9 @@ struct QueueOptions: ParsableArguments {
         if encryptionKey == "" { throw ValidationError("`--encryption-key` must not be empty") }
     }
 
+    /// Whether the queue may belong to a program with completion handlers. The service has none.
+    var mayHaveHandlers: Bool { stateDir != nil }
+
     /// Calls `body` with a client of the queue: through the service, or in the queue's directory if no service is
     /// running.
     func withQueue<Value>(_ body: (ServiceClient) async throws -> Value) async throws -> Value {
