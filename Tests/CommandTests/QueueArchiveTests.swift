@@ -141,6 +141,23 @@ internal import Testing
         #expect(try await queue.run("verify").ending == .exited(0))
     }
 
+    @Test func `an interrupted move of a damaged store is reported, and can be completed`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let state = queue.directory.file("state")
+        let target = "\(state)/damaged-before"
+        try shell("mkdir \(target) && mv \(state)/queue.sqlite \(target)")
+        try Data("why\n\(target)\n".utf8).write(to: URL(filePath: "\(state)/queue.damaged"))
+        for command in ["list", "verify"] {
+            try shell("rm -f \(state)/queue.sqlite")
+            let result = try await queue.run(command)
+            #expect(result.ending == .exited(78), "\(result)")
+            #expect(result.errors.joined().contains("`netwatch queue verify --set-aside`"), "\(result)")
+        }
+        let moved = try await queue.run("verify", "--set-aside")
+        #expect(moved.output.first?.hasPrefix("\(target)/") == true, "\(moved)")
+        #expect(try await queue.states().isEmpty)
+    }
+
     @Test func `a store whose database is not damaged is not set aside, even if a body is missing`()
         async throws
     {

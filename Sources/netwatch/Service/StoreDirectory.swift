@@ -39,12 +39,14 @@ enum StoreDirectory {
     /// loss of the requests would go unnoticed.
     ///
     /// The database may be missing if the directory contains no spool and no log either: a store that was set aside
-    /// leaves none of them.
+    /// leaves none of them. It may also be missing if damage is recorded (`queue.damaged`), because setting the store
+    /// aside may have been interrupted. Opening the queue then reports the damage.
     ///
     /// - Throws: An error with status 78.
     static func requireDatabase(in path: String) throws(CommandError) {
         let remains = ["spool", "queue.sqlite-wal"].filter { access("\(path)/\($0)", F_OK) == 0 }
-        guard !remains.isEmpty, access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return }
+        guard !remains.isEmpty, access("\(path)/queue.damaged", F_OK) != 0 else { return }
+        guard access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return }
         throw CommandError(
             .unusableStore,
             "the queue's database `\(path)/queue.sqlite` is missing",
