@@ -28,7 +28,7 @@ struct UnitState: Equatable {
     static func query(
         _ command: String = "systemctl show --property=ActiveState,Result \(SystemUnit.name)"
     ) -> UnitState? {
-        guard let pipe = popen("timeout 5 \(command) 2>/dev/null", "re") else { return nil }
+        guard let pipe = popen("timeout -k 1 5 \(command) 2>/dev/null", "re") else { return nil }
         var output: [UInt8] = []
         var byte = fgetc(pipe)
         while byte != EOF {
