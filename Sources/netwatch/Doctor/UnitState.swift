@@ -21,7 +21,7 @@ struct UnitState: Equatable {
         self.result = result
     }
 
-    /// Queries systemd for the state of ``SystemUnit``. Blocks for at most 5 s.
+    /// Queries systemd for the state of ``SystemUnit``. Blocks for at most 6 s.
     ///
     /// - Parameter command: A program with its arguments, for a shell, that prints the two properties.
     /// - Returns: `nil` if the command fails, for example because systemd does not run.
