@@ -61,6 +61,29 @@ internal import Testing
         #expect(order == Array(0..<100))
     }
 
+    @Test func `a call that is isolated to an actor runs on the loop, in order with closures`() async throws {
+        let owner = Owner(loop: try EventLoop(label: "test"))
+        for byte: UInt8 in [1, 3] {
+            owner.loop.execute(on: owner) { $0.received(byte) }
+            owner.loop.execute { owner.assumeIsolated { $0.received(byte + 1) } }
+        }
+        let runsOnLoop = await withCheckedContinuation { continuation in
+            owner.loop.execute(on: owner) { continuation.resume(returning: $0.runsOnLoop) }
+        }
+        #expect(runsOnLoop)
+        #expect(await owner.readable == [1, 2, 3, 4])
+    }
+
+    /// Only debug builds check this.
+    @Test func `a call for an actor of another loop ends the process`() async throws {
+        await #expect(processExitsWith: .failure) {
+            let owner = Owner(loop: try EventLoop(label: "test"))
+            let other = try EventLoop(label: "other")
+            other.execute(on: owner) { _ in exit(EXIT_SUCCESS) }
+            sleep(60)
+        }
+    }
+
     @Test func `timers fire in the order of their deadlines and a cancelled one does not`() async throws {
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()

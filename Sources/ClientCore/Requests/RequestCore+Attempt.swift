@@ -97,13 +97,10 @@ extension RequestCore {
     }
 
     nonisolated private func takeEvents(of id: Int, from control: TransferControl) {
-        // Not `perform`, which would allocate a second closure.
-        queue.async {
-            self.assumeIsolated { core in
-                let (events, isMore) = control.take()
-                for event in events where core.current.hop?.id == id { core.received(event) }
-                if isMore { core.takeEvents(of: id, from: control) }
-            }
+        perform { core in
+            let (events, isMore) = control.take()
+            for event in events where core.current.hop?.id == id { core.received(event) }
+            if isMore { core.takeEvents(of: id, from: control) }
         }
     }
 

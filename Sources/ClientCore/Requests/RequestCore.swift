@@ -78,24 +78,23 @@ actor RequestCore {
     }
 
     nonisolated func perform(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
-        queue.async { self.assumeIsolated { body($0) } }
+        queue.async(on: self, body)
     }
 
     /// Like ``perform(_:)``, but does not wake a thread during a transfer: the work runs when the transfer's next
     /// events arrive. Use this function only for work that can wait until the end of the transfer.
     nonisolated func performDeferred(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
-        queue.asyncDeferred { self.assumeIsolated { body($0) } }
+        queue.async(on: self, isDeferred: true, body)
     }
 
-    /// Adds a handler, like ``performDeferred(_:)`` but with one closure less.
     nonisolated func add(_ handler: @escaping Handler) {
-        queue.asyncDeferred { self.assumeIsolated { $0.handle(.added(handler)) } }
+        performDeferred { $0.handle(.added(handler)) }
     }
 
     /// Sets ``request``, and starts the request if `starts` is true.
     nonisolated func begin(_ request: Request, starts: Bool) {
         guard !mayRunUserCode else { return perform { $0.begin(request, starts) } }
-        queue.begin { assumeIsolated { $0.begin(request, starts) } }
+        queue.begin(on: self) { $0.begin(request, starts) }
     }
 
     private func begin(_ request: Request, _ starts: Bool) {

@@ -36,7 +36,7 @@ struct DataSink: ResponseSink {
             closure(Data(bytes))
         } else {
             let capacity = maximumBytes - (data?.count ?? 0)
-            data?.append(contentsOf: bytes.prefix(capacity))
+            bytes.prefix(capacity).withUnsafeBufferPointer { data?.append($0) }
             if bytes.count > capacity { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
         }
     }

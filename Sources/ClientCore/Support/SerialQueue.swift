@@ -4,12 +4,13 @@ internal import Synchronization
 
 /// A serial queue that runs work in the order in which it was submitted, on threads that the program's code may block.
 ///
-/// It works like a serial `DispatchQueue`. The additional functions ``begin(_:)`` and ``asyncDeferred(_:)`` save most
+/// It works like a serial `DispatchQueue`. The additional functions ``begin(on:_:)`` and ``setAwaiting(_:)`` save most
 /// of the thread switches of a small request.
 final class SerialQueue: SerialExecutor {
     private enum Work: Sendable {
         case job(UnownedJob)
         case closure(@Sendable () -> Void)
+        case call(IsolatedCall)
     }
 
     private struct State {
@@ -34,25 +35,34 @@ final class SerialQueue: SerialExecutor {
         add(.closure(body))
     }
 
-    /// Like ``async(_:)``, but does not wake a thread if more work is certain to be submitted (``setAwaiting(_:)``).
-    /// The closure then runs when that work arrives, before it. Use this function only for closures that can wait that
-    /// long.
-    func asyncDeferred(_ body: @escaping @Sendable () -> Void) {
-        add(.closure(body), isDeferred: true)
+    /// Calls a closure that is isolated to an actor of this queue, after all work submitted before it.
+    ///
+    /// - Parameter isDeferred: Whether no thread is woken if more work is certain to be submitted
+    ///   (``setAwaiting(_:)``). The closure then runs when that work arrives, before it. Use this only for closures that
+    ///   can wait that long. Default: `false`.
+    func async<Isolation: Actor>(
+        on actor: Isolation,
+        isDeferred: Bool = false,
+        _ body: @escaping @Sendable (isolated Isolation) -> Void
+    ) {
+        add(.call(IsolatedCall(actor, body)), isDeferred: isDeferred)
     }
 
     func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) {
         threads.after(delay) { self.async(body) }
     }
 
-    /// Runs a closure immediately on the caller's thread. Only for a queue that no other code can reach yet.
-    func begin(_ body: () -> Void) {
+    /// Calls a closure immediately on the caller's thread. Only for a queue that no other code can reach yet.
+    func begin<Isolation: Actor>(
+        on actor: Isolation,
+        _ body: @escaping @Sendable (isolated Isolation) -> Void
+    ) {
         state.withLock { state in
             precondition(!state.isRunning && state.waiting.isEmpty, "the queue is in use")
             state.isRunning = true
         }
         enterThread()
-        body()
+        IsolatedCall(actor, body)()
         // Work that was submitted in the meantime may block, so it runs on a thread of the pool.
         if state.withLock({ leaveThread(&$0) }) { startWorking() }
     }
@@ -118,6 +128,7 @@ final class SerialQueue: SerialExecutor {
         switch item {
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
         case .closure(let body): body()
+        case .call(let call): call()
         }
     }
 

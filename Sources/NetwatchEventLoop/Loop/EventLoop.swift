@@ -81,6 +81,15 @@ package final class EventLoop: SerialExecutor {
         core.enqueue(.closure(body))
     }
 
+    /// Calls a closure that is isolated to an actor of this loop, after all work that was enqueued before. May be called
+    /// on any thread.
+    package func execute<Isolation: Actor>(
+        on actor: Isolation,
+        _ body: @escaping @Sendable (isolated Isolation) -> Void
+    ) {
+        core.enqueue(.call(IsolatedCall(actor, body)))
+    }
+
     /// Runs a closure on the thread, waits for it and returns its result. On the loop's own thread, the closure runs
     /// immediately.
     ///

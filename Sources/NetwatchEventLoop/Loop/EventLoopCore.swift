@@ -7,6 +7,7 @@ final class EventLoopCore: Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
         case closure(@Sendable () -> Void)
+        case call(IsolatedCall)
     }
 
     fileprivate struct State {
@@ -231,6 +232,7 @@ final class EventLoopCore: Sendable {
         for item in work {
             switch item {
             case .closure(let body): body()
+            case .call(let call): call()
             case .job(let job): job.runSynchronously(on: executor!)
             }
         }

@@ -87,7 +87,10 @@ struct SocketWatches {
 
     /// Records that libcurl no longer waits for events of a socket. The socket stays registered.
     mutating func setUnused(_ descriptor: CInt) {
-        watches[descriptor]?.interest = nil
+        // The accessor that changes a value in place would allocate three times.
+        guard var watch = watches[descriptor] else { return }
+        watch.interest = nil
+        watches[descriptor] = watch
     }
 
     /// Stops watching a socket until libcurl waits for it, or until a transfer that uses it ends.

@@ -31,12 +31,9 @@ extension TransferEngine {
             TransferReporter(of: request, startedAt: startedAt, deliver: deliver).end(.notStarted(error))
             return id
         }
-        // Not `perform`, which would allocate a second closure.
-        loop.execute {
-            self.assumeIsolated { engine in
-                let reporter = TransferReporter(of: request, startedAt: startedAt, deliver: deliver)
-                engine.add(id, request, pool, connectionsPerHost, reporter)
-            }
+        perform { engine in
+            let reporter = TransferReporter(of: request, startedAt: startedAt, deliver: deliver)
+            engine.add(id, request, pool, connectionsPerHost, reporter)
         }
         return id
     }

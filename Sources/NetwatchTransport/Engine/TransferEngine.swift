@@ -77,7 +77,7 @@ package actor TransferEngine {
     }
 
     nonisolated func perform(_ body: @escaping @Sendable (isolated TransferEngine) -> Void) {
-        loop.execute { self.assumeIsolated { body($0) } }
+        loop.execute(on: self, body)
     }
 
     /// Waits until the engine's thread has run everything that was submitted before. Returns immediately if the thread

@@ -181,7 +181,7 @@ package actor StreamConnection {
     }
 
     private nonisolated func perform(_ body: @escaping @Sendable (isolated StreamConnection) -> Void) {
-        loop.execute { self.assumeIsolated { body($0) } }
+        loop.execute(on: self, body)
     }
 
     /// Assigns the next number to an operation and schedules it. Both happen under the lock, so that the loop runs the

@@ -51,7 +51,8 @@ final class TransferReporter {
         if case .source(let source) = body { source.cancel() }
         var metrics = metrics ?? self.metrics
         metrics.ended = elapsed
-        events.append(.end(TransferEnd(failure: failure, metrics: metrics)))
-        deliver(events)
+        var all = consume events
+        all.append(.end(TransferEnd(failure: failure, metrics: metrics)))
+        deliver(all)
     }
 }

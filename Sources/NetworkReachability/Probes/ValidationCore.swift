@@ -66,7 +66,7 @@ actor ValidationCore {
     }
 
     private nonisolated func perform(_ body: @escaping @Sendable (isolated ValidationCore) -> Void) {
-        loop.execute { self.assumeIsolated { body($0) } }
+        loop.execute(on: self, body)
     }
 
     // MARK: On the probe thread

@@ -33,15 +33,15 @@ internal import Testing
     }
 
     @Test func `deferred work runs immediately if no other work is expected`() async throws {
-        let (queue, runs) = (SerialQueue(SessionThreads()), Recorder<Int>())
-        queue.asyncDeferred { runs.record(1) }
+        let (owner, runs) = (QueueOwner(), Recorder<Int>())
+        owner.queue.async(on: owner, isDeferred: true) { _ in runs.record(1) }
         try await runs.wait { $0 == [1] }
     }
 
     @Test func `deferred work runs in order in the next turn`() async throws {
-        let (queue, runs) = (SerialQueue(SessionThreads()), Recorder<Int>())
-        queue.begin { queue.setAwaiting(true) }
-        queue.asyncDeferred { runs.record(1) }
+        let (owner, runs) = (QueueOwner(), Recorder<Int>())
+        owner.queue.begin(on: owner) { $0.queue.setAwaiting(true) }
+        owner.queue.async(on: owner, isDeferred: true) { _ in runs.record(1) }
         // The threads of the queue come from the same pool. One that was requested earlier begins earlier.
         for _ in 0..<2 {
             await withCheckedContinuation { turn in
@@ -49,18 +49,18 @@ internal import Testing
             }
             #expect(runs.values.isEmpty)
         }
-        queue.async { runs.record(2) }
+        owner.queue.async { runs.record(2) }
         try await runs.wait { $0.count == 2 }
         #expect(runs.values == [1, 2])
     }
 
     @Test func `begin runs on the caller's thread, and the work it submits on another`() async throws {
-        let (queue, threads) = (SerialQueue(SessionThreads()), Recorder<UInt>())
+        let (owner, threads) = (QueueOwner(), Recorder<UInt>())
         let caller = currentThread()
-        queue.begin {
-            queue.checkIsolated()
+        owner.queue.begin(on: owner) { owner in
+            owner.assertIsolated()
             threads.record(currentThread())
-            queue.async { threads.record(currentThread()) }
+            owner.queue.async { threads.record(currentThread()) }
         }
         #expect(threads.values.first == caller)
         try await threads.wait { $0.count == 2 }
@@ -123,3 +123,10 @@ private struct Witness: EventMonitor, RequestRetrier {
 }
 
 private func currentThread() -> UInt { UInt(pthread_self()) }
+
+/// An actor whose executor is a serial queue.
+private actor QueueOwner {
+    nonisolated let queue = SerialQueue(SessionThreads())
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
+}
