@@ -1,5 +1,4 @@
-import CNetwatchLinux
-import Glibc
+internal import Glibc
 
 /// A point in time of `CLOCK_BOOTTIME` (clock_gettime(2)), which also counts while the machine is suspended.
 ///

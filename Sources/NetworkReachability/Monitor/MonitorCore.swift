@@ -15,7 +15,7 @@ actor MonitorCore {
 
     let configuration: PathMonitor.Configuration
     private(set) var connection: NetlinkConnection?
-    private var reconnectDue: ContinuousClock.Instant?
+    private var reconnectDue: BootInstant?
     var schedule: RecomputeSchedule
     var staleInterfaces = StaleInterfaces.everything
     var isRemainderScheduled = false
@@ -27,7 +27,7 @@ actor MonitorCore {
     /// They are not delivered earlier, because a subscriber may call the monitor. The statuses that this call causes
     /// must not overtake earlier ones.
     var outbox = Outbox()
-    private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
+    private var timer: (due: BootInstant, cancel: MonitorClock.Cancellation)?
 
     var addresses: WatchedAddresses
     var targets: [WatchKey: WatchedTarget] = [:]
@@ -68,7 +68,7 @@ actor MonitorCore {
         snapshots = SnapshotPublisher(general: resolving)
     }
 
-    var now: ContinuousClock.Instant { configuration.clock.now() }
+    var now: BootInstant { configuration.clock.now() }
 
     /// Runs `body` on the monitor's thread. For a caller on this thread, such as a subscriber, `body` runs before this
     /// method returns.
@@ -187,7 +187,7 @@ actor MonitorCore {
         if let events = connection?.events { addresses.narrowFilter(events) }
     }
 
-    private func handleDue(_ target: WatchedTarget, now: ContinuousClock.Instant) {
+    private func handleDue(_ target: WatchedTarget, now: BootInstant) {
         guard targets[target.key] === target else { return }
         // The target's addresses have not been looked up yet, because more than one slice was marked.
         if addresses.book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
