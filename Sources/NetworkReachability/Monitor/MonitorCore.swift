@@ -145,8 +145,9 @@ actor MonitorCore {
         } else {
             for event in batch.distinctEvents { mark(event) }
         }
+        let now = self.now
         schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
-        tick()
+        tick(now: now)
     }
 
     private func mark(_ event: NetlinkEvent) {
@@ -162,8 +163,7 @@ actor MonitorCore {
     // MARK: Timers
 
     /// Performs all due work, and sets the timer for the next.
-    func tick() {
-        let now = self.now
+    func tick(now: BootInstant) {
         let due = wakeUps.takeDue(at: now)
         for target in due { addresses.mark(target.slots) }
         // The kernel may keep a route for a moment after its lifetime. A lookup at that moment may find the route
@@ -208,12 +208,14 @@ actor MonitorCore {
     private func setTimer() {
         let ownDue = earliest(addresses.filterDue, schedule.nextDue)
         let due = earliest(earliest(reconnectDue, wakeUps.earliest), ownDue)!
-        if timer?.due == due { return }
+        // A timer that fires too early has no effect but to be set again. Each event postpones the confirmation, and
+        // moving the timer every time would cost more.
+        if let timer, timer.due <= due { return }
         timer?.cancel()
         let cancel = configuration.clock.schedule(loop, due) { [weak self] in
             self?.assumeIsolated { core in
                 core.timer = nil
-                core.tick()
+                core.tick(now: core.now)
             }
         }
         timer = (due, cancel)
