@@ -116,12 +116,12 @@ actor MonitorCore {
 
     /// Receives and processes all pending notifications.
     ///
-    /// The lookups for the first notifications come before the socket is drained. Usually nothing else is pending, and
-    /// draining would only delay the status. If draining detects a loss, everything is looked up again.
+    /// The lookups for the first notifications come before the check for others and for losses. Usually there are none,
+    /// and the check would only delay the status. If draining detects a loss, everything is looked up again.
     func receiveEvents() {
         do {
             if let batch = try connection?.events.receive() { process(batch) }
-            if let batch = try connection?.events.drain() { process(batch) }
+            if let events = connection?.events, events.needsDraining { process(try events.drain()) }
         } catch {
             disconnect(error)
             recompute(.everything, now: now)
