@@ -122,7 +122,7 @@ extension MonitorCore {
     func updateStatus(of target: WatchedTarget, now: BootInstant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(verdict(on: target), now: now)
-        target.expiryDue = target.slots.compactMap { addresses.book.expiry(at: $0) }.min()
+        target.expiryDue = addresses.book.expiry(of: target.slots)
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
         if generation != nil { statistics.statusChanges += 1 }

@@ -120,9 +120,9 @@ struct AddressBook {
         records[Int(slot)].verdict
     }
 
-    /// The time when the route of the verdict expires; `nil` if it does not expire.
-    func expiry(at slot: Slot) -> BootInstant? {
-        records[Int(slot)].expiry
+    /// Returns the time when the first of the routes to these addresses expires; `nil` if none expires.
+    func expiry(of slots: [Slot]) -> BootInstant? {
+        slots.reduce(nil) { earliest($0, records[Int($1)].expiry) }
     }
 
     /// Stores the verdict of a lookup. Returns whether the targets of the address must be updated: the verdict has
@@ -279,8 +279,9 @@ private struct SlotQueue {
         slots.append(slot)
     }
 
-    mutating func take(_ limit: Int) -> ArraySlice<AddressBook.Slot> {
-        let taken = slots[first...].prefix(limit)
+    mutating func take(_ limit: Int) -> [AddressBook.Slot] {
+        // Not a slice, because it would share the memory of the queue, which would then allocate other memory.
+        let taken = Array(slots[first...].prefix(limit))
         first += taken.count
         if first > slots.count / 2 {
             slots.removeFirst(first)
