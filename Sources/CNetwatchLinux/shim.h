@@ -54,7 +54,8 @@ extern int timerfd_settime(
     struct netwatch_itimerspec *old
 );
 
-// With these two flags, a timer on CLOCK_REALTIME detects that the clock was set.
+// With the first flag, the setting is a time of the clock, not a duration. With both, a timer on CLOCK_REALTIME detects
+// that the clock was set.
 static const int TFD_TIMER_ABSTIME = 1;
 static const int TFD_TIMER_CANCEL_ON_SET = 2;
 

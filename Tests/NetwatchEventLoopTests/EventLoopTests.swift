@@ -87,7 +87,7 @@ internal import Testing
     @Test func `timers fire in the order of their deadlines and a cancelled one does not`() async throws {
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()
-        let now = ContinuousClock.now
+        let now = BootInstant.now
         await withCheckedContinuation { continuation in
             // All in one turn of the loop, so that no timer fires before the last call, however late that is.
             loop.execute {
@@ -104,11 +104,30 @@ internal import Testing
     @Test func `timers with the same deadline fire in the order of creation`() async throws {
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()
-        let due = ContinuousClock.now
+        let due = BootInstant.now
         // All timers are scheduled in one turn of the loop, so that none fires before the last one is scheduled.
         loop.execute { for number in 0..<5 { loop.schedule(at: due) { fired.record(number) } } }
         try await fired.wait { $0.count == 5 }
         #expect(fired.values == Array(0..<5))
+    }
+
+    @Test(arguments: [Int64.min, -1, 0, 1])
+    func `a timer whose deadline is long past fires immediately`(nanoseconds: Int64) async throws {
+        let loop = try EventLoop(label: "test")
+        let fired = Recorder<Bool>()
+        loop.schedule(at: BootInstant(nanoseconds: nanoseconds)) { fired.record(true) }
+        try await fired.wait { $0.count == 1 }
+    }
+
+    @Test func `a timer whose deadline is the end of time does not fire`() async throws {
+        let loop = try EventLoop(label: "test")
+        let fired = Recorder<Int>()
+        loop.schedule(at: BootInstant(nanoseconds: .max)) { fired.record(2) }
+        loop.schedule(at: .now + .milliseconds(1)) { fired.record(1) }
+        try await fired.wait { $0.count == 1 }
+        // The loop has armed its timer for the other deadline in the same turn.
+        loop.runAndWait {}
+        #expect(fired.values == [1])
     }
 
     @Test func `the handler of a readable descriptor is called until it is unregistered`() async throws {

@@ -6,7 +6,7 @@ internal import Testing
 /// A resolver with virtual time. The test controls its threads.
 struct SimulatedResolver {
     var core: ResolverCore
-    private(set) var now = ContinuousClock.now
+    private(set) var now = BootInstant.now
     /// The questions that the threads are looking up.
     private(set) var running: [ResolverCore.Question] = []
     private(set) var answers: [ResolverCore.CallerID: NameResolver.Outcome] = [:]
@@ -289,7 +289,7 @@ struct SimulatedResolver {
 
     @Test mutating func `a thread that cannot be started matters only if there is no other thread`() {
         var core = ResolverCore(threads: 8)
-        let now = ContinuousClock.now
+        let now = BootInstant.now
         for name in ["a", "b"] { _ = core.resolve(name, .needed, now: now) }
         #expect(core.grow(now: now) == 2)
         #expect(core.threadFailed(.init(code: EAI_SYSTEM, errno: EAGAIN), now: now) == [])

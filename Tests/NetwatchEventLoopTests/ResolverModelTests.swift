@@ -13,7 +13,7 @@ private struct ResolverModel {
     private var resolver: SimulatedResolver
     private var generator: SeededGenerator
     /// The times at which the running lookups will end, in the order of the resolver.
-    private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSlow: Bool)] = []
+    private var ends: [(question: ResolverCore.Question, due: BootInstant, wasSlow: Bool)] = []
     private var asked: Set<ResolverCore.CallerID> = []
     private var abandoned: Set<ResolverCore.CallerID> = []
     private(set) var violations: [String] = []

@@ -7,7 +7,7 @@ internal import Testing
 
 /// The summary of a probed host.
 @Suite struct HostRecordTests {
-    private let start = ContinuousClock.now
+    private let start = BootInstant.now
 
     private func status(_ probe: ProbeResult?, generation: UInt64 = 1, gateway: String? = nil)
         -> ValidatedStatus

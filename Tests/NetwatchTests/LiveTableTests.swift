@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import NetworkReachability

@@ -1,11 +1,12 @@
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import netwatch
 
 @Suite struct WaitConditionTests {
-    private let start = ContinuousClock.now
+    private let start = BootInstant.now
 
-    private func at(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
+    private func at(_ seconds: Int) -> BootInstant { start + .seconds(seconds) }
 
     @Test func `without any, all parts must be met`() {
         var condition = WaitCondition(parts: 2, isAny: false, stable: .zero)

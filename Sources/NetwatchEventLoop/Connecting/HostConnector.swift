@@ -74,7 +74,7 @@ package actor HostConnector {
     ///   - timeout: The timeout. If the lookup waits for a resolver thread, the timeout begins again when a thread
     ///     starts the lookup.
     ///   - deadline: The latest end of the timeout if it begins again; `nil` for no limit.
-    package func start(timeout: Duration, deadline: ContinuousClock.Instant?) {
+    package func start(timeout: Duration, deadline: BootInstant?) {
         timer = loop.schedule(at: .now + timeout) {
             self.assumeIsolated { $0.timedOut(timeout, deadline) }
         }
@@ -155,7 +155,7 @@ package actor HostConnector {
         }
     }
 
-    private func timedOut(_ timeout: Duration, _ deadline: ContinuousClock.Instant?) {
+    private func timedOut(_ timeout: Duration, _ deadline: BootInstant?) {
         if case .lookingUp(let lookup) = stage, let start = resolver.start(of: lookup) {
             let end = min(start + timeout, deadline ?? start + timeout)
             if end > .now { return self.start(timeout: end - .now, deadline: deadline) }

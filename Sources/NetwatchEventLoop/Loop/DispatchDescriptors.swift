@@ -36,11 +36,9 @@ enum DispatchDescriptors {
         let queue = DispatchQueue.global()
         queue.asyncAfter(deadline: .now() + .milliseconds(1)) {}
         queue.asyncAfter(wallDeadline: .now() + .milliseconds(1)) {}
-        // The third clock is the clock of `ContinuousClock`, for which Dispatch's Swift API has no name.
-        // dispatch_time(3) marks times of this clock with the highest bit.
-        var now = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &now)
-        let moment = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec) + 1_000_000
+        // The third clock is `CLOCK_BOOTTIME`, for which Dispatch's Swift API has no name. dispatch_time(3) marks times
+        // of this clock with the highest bit.
+        let moment = UInt64((BootInstant.now + .milliseconds(1)).nanoseconds)
         queue.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: 1 << 63 | moment)) {}
     }
 }

@@ -195,16 +195,16 @@ extension EventLoop {
     /// The identity of a scheduled timer.
     package struct Timer: Hashable, Sendable {
         let id: UInt64
-        package let deadline: ContinuousClock.Instant
+        package let deadline: BootInstant
     }
 
     /// Runs a closure on the loop's thread at a deadline. May be called on any thread.
     ///
-    /// `ContinuousClock` is `CLOCK_BOOTTIME` on Linux, so the time of a suspension counts. A timer that expires during
-    /// a suspension fires when the machine resumes.
+    /// The time of a suspension counts (`CLOCK_BOOTTIME`). A timer that expires during a suspension fires when the
+    /// machine resumes.
     @discardableResult
     package func schedule(
-        at deadline: ContinuousClock.Instant,
+        at deadline: BootInstant,
         _ body: @escaping @Sendable () -> Void
     ) -> Timer {
         core.schedule(at: deadline, body)

@@ -15,7 +15,7 @@ final class EventLoopCore: Sendable {
         var work: [Work] = []
         var handlers: [UInt64: @Sendable (EventLoop.Readiness) -> Void] = [:]
         var timers = TimerList()
-        var armedDeadline: ContinuousClock.Instant?
+        var armedDeadline: BootInstant?
         var nextToken = firstFreeToken
         var isStopped = false
         /// Whether the thread waits in `epoll_wait(2)`, or is about to. It must then be woken for new work.
@@ -138,7 +138,7 @@ final class EventLoopCore: Sendable {
     // MARK: Timers
 
     func schedule(
-        at deadline: ContinuousClock.Instant,
+        at deadline: BootInstant,
         _ body: @escaping @Sendable () -> Void
     ) -> EventLoop.Timer {
         state.withLock { state in
@@ -160,14 +160,14 @@ final class EventLoopCore: Sendable {
         guard timer >= 0, let earliest = state.timers.earliest else { return }
         if let armed = state.armedDeadline, armed <= earliest { return }
         state.armedDeadline = earliest
-        // For a deadline in the past, the timer gets the shortest possible time. Zero would disarm it.
-        let remaining = max(.nanoseconds(1), ContinuousClock.now.duration(to: earliest))
+        // A time in the past makes the timer expire immediately. Zero would disarm it, and the kernel rejects a
+        // negative time.
+        let time = max(1, earliest.nanoseconds).quotientAndRemainder(dividingBy: 1_000_000_000)
         var setting = netwatch_itimerspec()
-        setting.seconds = Int(remaining.components.seconds)
-        setting.nanoseconds = Int(remaining.components.attoseconds / 1_000_000_000)
-        if setting.seconds == 0, setting.nanoseconds == 0 { setting.nanoseconds = 1 }
+        setting.seconds = Int(time.quotient)
+        setting.nanoseconds = Int(time.remainder)
         // This fails only for an invalid descriptor or time, which would be a bug.
-        let result = timerfd_settime(timer, 0, &setting, nil)
+        let result = timerfd_settime(timer, TFD_TIMER_ABSTIME, &setting, nil)
         precondition(result == 0, "timerfd_settime: \(errnoDescription(errno))")
     }
 
@@ -212,7 +212,7 @@ final class EventLoopCore: Sendable {
 
     private func fireTimers() {
         state.withLock { $0.armedDeadline = nil }
-        let now = ContinuousClock.now
+        let now = BootInstant.now
         while let body = state.withLock({ $0.timers.popDue(at: now) }) { body() }
         state.withLock { arm(&$0) }
     }

@@ -12,12 +12,12 @@ struct TimerList {
     private var entries: [Entry] = []
     private var nextID: UInt64 = 0
 
-    var earliest: ContinuousClock.Instant? {
+    var earliest: BootInstant? {
         entries.last?.timer.deadline
     }
 
     mutating func insert(
-        deadline: ContinuousClock.Instant,
+        deadline: BootInstant,
         _ body: @escaping @Sendable () -> Void
     ) -> EventLoop.Timer {
         defer { nextID += 1 }
@@ -36,7 +36,7 @@ struct TimerList {
     }
 
     /// Removes the earliest timer if it is due, and returns its closure. Returns `nil` if no timer is due.
-    mutating func popDue(at now: ContinuousClock.Instant) -> (@Sendable () -> Void)? {
+    mutating func popDue(at now: BootInstant) -> (@Sendable () -> Void)? {
         guard let earliest, earliest <= now else { return nil }
         return entries.removeLast().body
     }

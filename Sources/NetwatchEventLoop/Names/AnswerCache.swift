@@ -4,7 +4,7 @@ internal import Glibc
 ///
 /// The number of names is limited. The least recently used names are evicted first.
 struct AnswerCache: Sendable {
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = BootInstant
 
     /// The results for one name.
     struct Entry: Sendable {

@@ -14,7 +14,7 @@
 ///
 /// ``LookupQueue/Rank`` defines the kinds.
 struct LookupPool<Question: Hashable & Sendable>: Sendable {
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = BootInstant
     typealias Queue = LookupQueue<Question>
 
     private struct Running {

@@ -16,7 +16,7 @@ internal import Synchronization
 ///   namespace.
 package final class NameResolver: Sendable {
     package typealias Completion = @Sendable (Outcome) -> Void
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = BootInstant
 
     /// The threads that must be started.
     fileprivate struct Growth {
@@ -118,7 +118,7 @@ package final class NameResolver: Sendable {
 
     /// Returns the time at which a thread started a lookup; `nil` while the lookup waits for a thread, and after its
     /// end.
-    package func start(of lookup: Lookup) -> ContinuousClock.Instant? {
+    package func start(of lookup: Lookup) -> BootInstant? {
         state.withLock { $0.core.start(of: lookup.caller) }
     }
 
@@ -244,14 +244,14 @@ extension NameResolver.State {
         return true
     }
 
-    fileprivate mutating func nextDue() -> ContinuousClock.Instant? {
+    fileprivate mutating func nextDue() -> BootInstant? {
         if core.nextDue == nil { hasTimerThread = false }
         return core.nextDue
     }
 }
 
 /// Blocks the calling thread until a point in time. Returns earlier if a signal arrives.
-private func sleep(until moment: ContinuousClock.Instant) {
+private func sleep(until moment: BootInstant) {
     let (seconds, attoseconds) = max(.zero, moment - .now).components
     var duration = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     nanosleep(&duration, nil)

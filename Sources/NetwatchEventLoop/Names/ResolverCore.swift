@@ -4,7 +4,7 @@
 /// A question is a name that must be looked up. Several callers may wait for the answer to one question.
 package struct ResolverCore: Sendable {
     package typealias CallerID = UInt64
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = BootInstant
     typealias Outcome = NameResolver.Outcome
 
     /// A question, which is the key of a lookup. Callers with the same question share one lookup.

@@ -35,7 +35,7 @@ package struct ResolverSnapshot: Hashable, Sendable {
     /// The number of questions that wait for a thread.
     package let waiting: Int
 
-    init(_ core: ResolverCore, now: ContinuousClock.Instant) {
+    init(_ core: ResolverCore, now: BootInstant) {
         let asked = core.pendingLookups.keys.filter { $0.generation == core.generation }
         let names = Set(core.cache.entries.keys).union(asked.map(\.name))
         self.names = names.sorted().map { Name($0, core, now: now) }
@@ -46,7 +46,7 @@ package struct ResolverSnapshot: Hashable, Sendable {
 }
 
 extension ResolverSnapshot.Name {
-    fileprivate init(_ name: String, _ core: ResolverCore, now: ContinuousClock.Instant) {
+    fileprivate init(_ name: String, _ core: ResolverCore, now: BootInstant) {
         let entry = core.cache.entries[name]
         let question = ResolverCore.Question(name: name, generation: core.generation)
         let running = core.pool.start(of: question).map { now - $0 >= ResolverTimes.slowLookup } ?? false

@@ -1,5 +1,4 @@
-import CNetwatchLinux
-import Glibc
+internal import Glibc
 
 /// A point in time of `CLOCK_BOOTTIME` (clock_gettime(2)), which also counts while the machine is suspended.
 ///
@@ -55,11 +54,7 @@ package struct BootInstant: InstantProtocol {
 extension Duration {
     /// The duration in nanoseconds, rounded down. Durations of more than 292 years are limited to that.
     fileprivate var wholeNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let part = attoseconds / 1_000_000_000 - (attoseconds % 1_000_000_000 < 0 ? 1 : 0)
-        let (sum, exceeded) = whole.addingReportingOverflow(part)
-        guard overflow || exceeded else { return sum }
-        return seconds < 0 ? .min : .max
+        let (quotient, remainder) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return Int64(clamping: remainder < 0 ? quotient - 1 : quotient)
     }
 }

@@ -82,8 +82,12 @@ extension NetlinkEvent {
     /// Returns whether a link message is only a report of a wireless scan. A scan reports each step in a link message
     /// that has no properties of the link.
     private static func isWirelessReport(_ message: NetlinkMessage) -> Bool {
-        let types = Set(message.attributes(after: ifinfomsg.self).map(\.type))
-        return types.contains(CInt(IFLA_WIRELESS)) && !types.contains(CInt(IFLA_MTU))
+        var isWireless = false
+        for attribute in message.attributes(after: ifinfomsg.self) {
+            if attribute.type == CInt(IFLA_MTU) { return false }
+            if attribute.type == CInt(IFLA_WIRELESS) { isWireless = true }
+        }
+        return isWireless
     }
 
     private static func address(_ message: NetlinkMessage) -> NetlinkEvent {

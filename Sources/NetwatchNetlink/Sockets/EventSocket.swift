@@ -57,8 +57,8 @@ package final class EventSocket {
         drops = handle.dropCount
     }
 
-    /// The descriptor to wait for. Call ``receive()`` and ``drain()`` when it is readable and when it reports an error:
-    /// after a lost notification, the error may be the only sign.
+    /// The descriptor to wait for. Call ``receive()`` when it is readable and when it reports an error: after a lost
+    /// notification, the error may be the only sign.
     package var descriptor: CInt {
         handle.descriptor
     }
@@ -73,11 +73,10 @@ package final class EventSocket {
     }
 
     /// Receives pending notifications with one system call. Others may remain, and the loss of others may not be
-    /// detected yet; ``drain()`` must follow.
+    /// detected yet: if ``needsDraining`` is then `true`, ``drain()`` must follow.
     ///
-    /// The caller may read the kernel's state before it drains the socket. Draining needs at least two more system
-    /// calls, even if nothing else is pending. If the system call reports an overrun, this method drains the socket
-    /// itself, because the caller may then read the kernel's state only after that.
+    /// The caller may read the kernel's state before it drains the socket. If the system call reports an overrun, this
+    /// method drains the socket itself, because the caller may then read the kernel's state only after that.
     ///
     /// - Throws: ``SystemError`` if the socket is unusable and must be opened again.
     package func receive() throws(SystemError) -> Batch {
@@ -87,6 +86,13 @@ package final class EventSocket {
         } while !buffer.isEmpty
         if batch.isOverrun { try drain(into: &batch) }
         return batch
+    }
+
+    /// Whether ``receive()`` may have left notifications in the kernel's queue, or the kernel has dropped some.
+    ///
+    /// A notification that arrives after ``receive()`` makes the descriptor readable again instead.
+    package var needsDraining: Bool {
+        !buffer.isPartlyFilled || handle.dropCount != drops
     }
 
     /// Receives all pending notifications, up to a limit of datagrams. If others remain, the descriptor stays readable.

@@ -117,10 +117,10 @@ final class PathReader {
     /// - Throws: ``SystemError`` if the request socket fails.
     func lookUp(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [AddressVerdict] {
         let queries = addresses.map { query($0.0, $0.1) }
-        var answers = try socket.lookUp(queries.compactMap(\.self))[...]
+        var answers = try socket.lookUp(queries.compactMap(\.self)).makeIterator()
         return queries.map { query in
             guard let query else { return AddressVerdict(.notReachable(.noInterface)) }
-            return PathDecision(query: query, answer: answers.removeFirst(), interfaces: interfaces)
+            return PathDecision(query: query, answer: answers.next()!, interfaces: interfaces)
                 .addressVerdict
         }
     }

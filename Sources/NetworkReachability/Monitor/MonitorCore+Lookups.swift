@@ -3,7 +3,7 @@ internal import NetwatchNetlink
 
 // Looks up paths and updates the statuses of the targets.
 extension MonitorCore {
-    func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
+    func recompute(_ run: RecomputeSchedule.Run, now: BootInstant) {
         statistics.recomputations += 1
         addresses.markUnanswered()
         if run == .everything {
@@ -47,7 +47,7 @@ extension MonitorCore {
     ///   change results from a name lookup.
     func refreshMarked(
         _ run: RecomputeSchedule.Run = .changed,
-        now: ContinuousClock.Instant,
+        now: BootInstant,
         resolvesOnChange: Bool = true
     ) {
         if !staleInterfaces.isEmpty { readInterfaces() }
@@ -119,10 +119,10 @@ extension MonitorCore {
     }
 
     /// Updates a target from the verdicts on its addresses. Adds a new status to the outbox for its subscribers.
-    func updateStatus(of target: WatchedTarget, now: ContinuousClock.Instant, resolvesOnChange: Bool = true) {
+    func updateStatus(of target: WatchedTarget, now: BootInstant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(verdict(on: target), now: now)
-        target.expiryDue = target.slots.compactMap { addresses.book.expiry(at: $0) }.min()
+        target.expiryDue = addresses.book.expiry(of: target.slots)
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
         if generation != nil { statistics.statusChanges += 1 }
@@ -137,7 +137,7 @@ extension MonitorCore {
     }
 
     /// Updates and looks up all names without addresses, because their status depends on the general target.
-    private func updateUnresolved(now: ContinuousClock.Instant) {
+    private func updateUnresolved(now: BootInstant) {
         for target in targets.values where target.slots.isEmpty {
             updateStatus(of: target, now: now)
             resolve(target, .pathChange)

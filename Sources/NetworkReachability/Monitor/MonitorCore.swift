@@ -15,7 +15,7 @@ actor MonitorCore {
 
     let configuration: PathMonitor.Configuration
     private(set) var connection: NetlinkConnection?
-    private var reconnectDue: ContinuousClock.Instant?
+    private var reconnectDue: BootInstant?
     var schedule: RecomputeSchedule
     var staleInterfaces = StaleInterfaces.everything
     var isRemainderScheduled = false
@@ -27,7 +27,7 @@ actor MonitorCore {
     /// They are not delivered earlier, because a subscriber may call the monitor. The statuses that this call causes
     /// must not overtake earlier ones.
     var outbox = Outbox()
-    private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
+    private var timer: (due: BootInstant, cancel: MonitorClock.Cancellation)?
 
     var addresses: WatchedAddresses
     var targets: [WatchKey: WatchedTarget] = [:]
@@ -68,7 +68,7 @@ actor MonitorCore {
         snapshots = SnapshotPublisher(general: resolving)
     }
 
-    var now: ContinuousClock.Instant { configuration.clock.now() }
+    var now: BootInstant { configuration.clock.now() }
 
     /// Runs `body` on the monitor's thread. For a caller on this thread, such as a subscriber, `body` runs before this
     /// method returns.
@@ -116,12 +116,12 @@ actor MonitorCore {
 
     /// Receives and processes all pending notifications.
     ///
-    /// The lookups for the first notifications come before the socket is drained. Usually nothing else is pending, and
-    /// draining would only delay the status. If draining detects a loss, everything is looked up again.
+    /// The lookups for the first notifications come before the check for others and for losses. Usually there are none,
+    /// and the check would only delay the status. If draining detects a loss, everything is looked up again.
     func receiveEvents() {
         do {
             if let batch = try connection?.events.receive() { process(batch) }
-            if let batch = try connection?.events.drain() { process(batch) }
+            if let events = connection?.events, events.needsDraining { process(try events.drain()) }
         } catch {
             disconnect(error)
             recompute(.everything, now: now)
@@ -145,8 +145,9 @@ actor MonitorCore {
         } else {
             for event in batch.distinctEvents { mark(event) }
         }
+        let now = self.now
         schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
-        tick()
+        tick(now: now)
     }
 
     private func mark(_ event: NetlinkEvent) {
@@ -162,8 +163,7 @@ actor MonitorCore {
     // MARK: Timers
 
     /// Performs all due work, and sets the timer for the next.
-    func tick() {
-        let now = self.now
+    func tick(now: BootInstant) {
         let due = wakeUps.takeDue(at: now)
         for target in due { addresses.mark(target.slots) }
         // The kernel may keep a route for a moment after its lifetime. A lookup at that moment may find the route
@@ -187,7 +187,7 @@ actor MonitorCore {
         if let events = connection?.events { addresses.narrowFilter(events) }
     }
 
-    private func handleDue(_ target: WatchedTarget, now: ContinuousClock.Instant) {
+    private func handleDue(_ target: WatchedTarget, now: BootInstant) {
         guard targets[target.key] === target else { return }
         // The target's addresses have not been looked up yet, because more than one slice was marked.
         if addresses.book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
@@ -208,12 +208,14 @@ actor MonitorCore {
     private func setTimer() {
         let ownDue = earliest(addresses.filterDue, schedule.nextDue)
         let due = earliest(earliest(reconnectDue, wakeUps.earliest), ownDue)!
-        if timer?.due == due { return }
+        // A timer that fires too early has no effect but to be set again. Each event postpones the confirmation, and
+        // moving the timer every time would cost more.
+        if let timer, timer.due <= due { return }
         timer?.cancel()
         let cancel = configuration.clock.schedule(loop, due) { [weak self] in
             self?.assumeIsolated { core in
                 core.timer = nil
-                core.tick()
+                core.tick(now: core.now)
             }
         }
         timer = (due, cancel)

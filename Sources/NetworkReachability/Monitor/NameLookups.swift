@@ -25,7 +25,7 @@ struct NameLookups {
     mutating func request(
         _ name: WatchedName,
         _ cause: NameResolution.Cause,
-        now: ContinuousClock.Instant
+        now: BootInstant
     ) -> NameResolution.Lookup? {
         name.resolution.request(cause, budget: &budget, now: now)
     }

@@ -32,38 +32,38 @@ struct RecomputeSchedule: Sendable {
     private let confirmDelay: Duration
     private let auditInterval: Duration
 
-    private var lastRun: ContinuousClock.Instant?
+    private var lastRun: BootInstant?
     /// The number of recomputations that events have caused since the storm began.
     private var runsInStorm = 0
     private var consecutiveOverruns = 0
     private var overrunSinceLastRun = false
-    private var eventDue: ContinuousClock.Instant?
-    private var confirmDue: ContinuousClock.Instant?
-    private var confirmDeadline: ContinuousClock.Instant?
-    private var auditDue: ContinuousClock.Instant
+    private var eventDue: BootInstant?
+    private var confirmDue: BootInstant?
+    private var confirmDeadline: BootInstant?
+    private var auditDue: BootInstant
 
-    init(confirmDelay: Duration, auditInterval: Duration, now: ContinuousClock.Instant) {
+    init(confirmDelay: Duration, auditInterval: Duration, now: BootInstant) {
         self.confirmDelay = confirmDelay
         self.auditInterval = auditInterval
         auditDue = now + auditInterval
     }
 
     /// The next time at which ``takeDue(now:)`` must be called.
-    var nextDue: ContinuousClock.Instant {
+    var nextDue: BootInstant {
         min(earliest(eventDue, pacedConfirmDue) ?? auditDue, auditDue)
     }
 
     /// The time when the confirmation is due; `nil` if none is pending.
     ///
     /// It is not earlier than the recomputation for pending events, so that overruns delay the confirmation, too.
-    private var pacedConfirmDue: ContinuousClock.Instant? {
+    private var pacedConfirmDue: BootInstant? {
         confirmDue.map { max($0, eventDue ?? $0) }
     }
 
     /// Records that events have arrived.
     ///
     /// - Parameter isOverrun: Whether the receive buffer has overrun, so that events were lost.
-    mutating func noteEvents(isOverrun: Bool, now: ContinuousClock.Instant) {
+    mutating func noteEvents(isOverrun: Bool, now: BootInstant) {
         let deadline = confirmDeadline ?? now + confirmDelay * Self.maxConfirmFactor
         confirmDeadline = deadline
         confirmDue = min(now + confirmDelay, deadline)
@@ -96,7 +96,7 @@ struct RecomputeSchedule: Sendable {
     }
 
     /// Returns the recomputation that the caller must perform now; `nil` if none is due. Records it as done.
-    mutating func takeDue(now: ContinuousClock.Instant) -> Run? {
+    mutating func takeDue(now: BootInstant) -> Run? {
         guard nextDue <= now else { return nil }
         let isConfirmed = pacedConfirmDue.map { $0 <= now } ?? false
         let run: Run = isConfirmed || auditDue <= now ? .everything : .changed
@@ -110,7 +110,7 @@ struct RecomputeSchedule: Sendable {
         return run
     }
 
-    private mutating func noteRun(_ now: ContinuousClock.Instant) {
+    private mutating func noteRun(_ now: BootInstant) {
         if let lastRun, now >= lastRun + Self.quietPeriod { runsInStorm = 0 }
         runsInStorm += 1
         lastRun = now

@@ -14,24 +14,24 @@ struct RouteFilter {
     private let isEnabled: Bool
     private var current = EventFilter.open
     /// The time when the filter must be narrowed; `nil` if it is up to date.
-    private(set) var due: ContinuousClock.Instant?
+    private(set) var due: BootInstant?
 
     init(isEnabled: Bool) {
         self.isEnabled = isEnabled
     }
 
-    func isDue(at now: ContinuousClock.Instant) -> Bool {
+    func isDue(at now: BootInstant) -> Bool {
         due.map { $0 <= now } ?? false
     }
 
     /// Resets the state for a new socket, which has no filter yet.
-    mutating func reset(now: ContinuousClock.Instant) {
+    mutating func reset(now: BootInstant) {
         current = .open
         if isEnabled { due = now + Self.delay }
     }
 
     /// Opens the filter if it does not pass the routes to these addresses yet. Effective when this method returns.
-    mutating func cover(_ addresses: [IPAddress], _ events: EventSocket?, now: ContinuousClock.Instant) {
+    mutating func cover(_ addresses: [IPAddress], _ events: EventSocket?, now: BootInstant) {
         guard isEnabled, let events, !addresses.isEmpty else { return }
         if !addresses.allSatisfy(current.covers) {
             // The open filter is a single instruction, so attaching it does not fail for lack of memory. It fails only

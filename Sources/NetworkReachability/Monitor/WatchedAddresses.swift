@@ -24,7 +24,7 @@ struct WatchedAddresses {
         _ addresses: [IPAddress],
         to target: WatchedTarget,
         _ events: EventSocket?,
-        now: ContinuousClock.Instant
+        now: BootInstant
     ) {
         filter.cover(addresses, events, now: now)
         book.assign(addresses, to: target)
@@ -56,7 +56,7 @@ struct WatchedAddresses {
     mutating func update(
         _ slot: AddressBook.Slot,
         _ addressVerdict: AddressVerdict,
-        now: ContinuousClock.Instant
+        now: BootInstant
     ) -> Bool {
         book.update(slot, addressVerdict, now: now)
     }
@@ -64,12 +64,12 @@ struct WatchedAddresses {
     // MARK: Filter
 
     /// The time when the filter must be narrowed; `nil` if it is up to date.
-    var filterDue: ContinuousClock.Instant? { filter.due }
+    var filterDue: BootInstant? { filter.due }
 
-    func isFilterDue(at now: ContinuousClock.Instant) -> Bool { filter.isDue(at: now) }
+    func isFilterDue(at now: BootInstant) -> Bool { filter.isDue(at: now) }
 
     /// Resets the filter's state for a new socket, which has no filter yet.
-    mutating func resetFilter(now: ContinuousClock.Instant) { filter.reset(now: now) }
+    mutating func resetFilter(now: BootInstant) { filter.reset(now: now) }
 
     /// Makes the filter reject notifications of routes that cover none of the addresses.
     mutating func narrowFilter(_ events: EventSocket) { filter.narrow(events, around: book) }

@@ -1,9 +1,11 @@
+internal import NetwatchEventLoop
+
 /// The limit on the lookups per second that refresh the addresses of watched names. A pure value.
 ///
 /// Implements the generic cell rate algorithm (ITU-T I.371). Lookups are spread evenly. After a pause, the lookups of
 /// one second may start at once.
 struct LookupBudget: Sendable {
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = BootInstant
 
     private let spacing: Duration
     private let burst: Duration

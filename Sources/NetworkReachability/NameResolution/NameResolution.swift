@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 /// A failed lookup does not remove known addresses, because the name server is often behind the path that is being
 /// checked. They are removed when name servers have answered twice in a row that the name has no addresses.
 struct NameResolution: Sendable {
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = BootInstant
 
     /// The reason for requesting a lookup.
     enum Cause {

@@ -22,7 +22,7 @@ actor ResolverConfigurationWatch {
 
     private let paths: [String]
     private let retryInterval: Duration
-    private var retryDue: ContinuousClock.Instant?
+    private var retryDue: BootInstant?
     private let makeInotify: @Sendable () throws(SystemError) -> Inotify
     private let onChange: @Sendable () -> Void
     private var debounce: Debounce

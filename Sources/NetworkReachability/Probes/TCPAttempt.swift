@@ -10,7 +10,7 @@ actor TCPAttempt {
 
     private var connector: Connector?
     private var timer: EventLoop.Timer?
-    private var started: ContinuousClock.Instant?
+    private var started: BootInstant?
     private var waiter: CheckedContinuation<ProbeResult, Never>?
     private var result: ProbeResult?
 

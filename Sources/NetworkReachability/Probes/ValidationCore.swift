@@ -4,7 +4,7 @@ internal import Synchronization
 /// The implementation of ``PathValidator``, on the probe thread. Performs the actions that ``ValidationSchedule``
 /// returns.
 actor ValidationCore {
-    private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
+    private typealias Schedule = ValidationSchedule<BootInstant>
 
     /// Limits how many probes of the process run at once to 128.
     ///

@@ -17,7 +17,7 @@ struct AddressBook {
         let key: Key
         /// The last verdict; `nil` until the first lookup.
         var verdict: PathStatus.Verdict?
-        var expiry: ContinuousClock.Instant?
+        var expiry: BootInstant?
         var interface: UInt32 = 0
         var isMultipath = false
         /// The first target that has this address, usually the only one; `nil` if the slot is free.
@@ -120,15 +120,14 @@ struct AddressBook {
         records[Int(slot)].verdict
     }
 
-    /// The time when the route of the verdict expires; `nil` if it does not expire.
-    func expiry(at slot: Slot) -> ContinuousClock.Instant? {
-        records[Int(slot)].expiry
+    /// Returns the time when the first of the routes to these addresses expires; `nil` if none expires.
+    func expiry(of slots: [Slot]) -> BootInstant? {
+        slots.reduce(nil) { earliest($0, records[Int($1)].expiry) }
     }
 
     /// Stores the verdict of a lookup. Returns whether the targets of the address must be updated: the verdict has
     /// changed, or the route expires at some time.
-    mutating func update(_ slot: Slot, _ addressVerdict: AddressVerdict, now: ContinuousClock.Instant) -> Bool
-    {
+    mutating func update(_ slot: Slot, _ addressVerdict: AddressVerdict, now: BootInstant) -> Bool {
         guard marks[Int(slot)] != .absent else { return false }
         // With the margin, the kernel has removed the route by the time of the next lookup.
         let expiry =
@@ -144,10 +143,7 @@ struct AddressBook {
     /// Returns the known expiry if it is still to come; otherwise `nil`.
     ///
     /// It is used in the last 10 ms of a route, when the kernel reports no lifetime.
-    private func upcomingExpiry(
-        at slot: Slot,
-        _ now: ContinuousClock.Instant
-    ) -> ContinuousClock.Instant? {
+    private func upcomingExpiry(at slot: Slot, _ now: BootInstant) -> BootInstant? {
         records[Int(slot)].expiry.flatMap { $0 > now ? $0 : nil }
     }
 
@@ -240,9 +236,7 @@ extension AddressBook.Record {
     /// Stores a verdict. Returns whether it differs from the previous one.
     ///
     /// An equal verdict does not replace the previous one, so that the record and the statuses share one copy.
-    fileprivate mutating func update(_ addressVerdict: AddressVerdict, expiry: ContinuousClock.Instant?)
-        -> Bool
-    {
+    fileprivate mutating func update(_ addressVerdict: AddressVerdict, expiry: BootInstant?) -> Bool {
         self.expiry = expiry
         interface = addressVerdict.interface
         isMultipath = addressVerdict.isMultipath
@@ -285,8 +279,9 @@ private struct SlotQueue {
         slots.append(slot)
     }
 
-    mutating func take(_ limit: Int) -> ArraySlice<AddressBook.Slot> {
-        let taken = slots[first...].prefix(limit)
+    mutating func take(_ limit: Int) -> [AddressBook.Slot] {
+        // Not a slice, because it would share the memory of the queue, which would then allocate other memory.
+        let taken = Array(slots[first...].prefix(limit))
         first += taken.count
         if first > slots.count / 2 {
             slots.removeFirst(first)

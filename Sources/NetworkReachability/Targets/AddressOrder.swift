@@ -41,7 +41,7 @@ struct AddressOrder {
     }
 
     /// Returns the slots of the addresses within a prefix.
-    mutating func slots(within prefix: IPPrefix) -> [AddressBook.Slot] {
+    mutating func slots(within prefix: IPPrefix) -> some Sequence<AddressBook.Slot> {
         switch prefix.family {
         case .ipv4: ipv4.slots(prefix.firstBits...prefix.lastBits)
         case .ipv6: ipv6.slots(prefix.firstBits...prefix.lastBits)
@@ -55,11 +55,11 @@ extension AddressOrder.Family {
         isSorted = false
     }
 
-    fileprivate mutating func slots(_ range: ClosedRange<UInt128>) -> [AddressBook.Slot] {
+    fileprivate mutating func slots(_ range: ClosedRange<UInt128>) -> some Sequence<AddressBook.Slot> {
         if !isSorted { entries.sort { $0.bits < $1.bits } }
         isSorted = true
         let first = entries.partitionPoint { $0.bits >= range.lowerBound }
-        return entries[first...].prefix { $0.bits <= range.upperBound }.map(\.slot)
+        return entries[first...].prefix { $0.bits <= range.upperBound }.lazy.map(\.slot)
     }
 }
 

@@ -2,7 +2,14 @@
 ///
 /// A class, because a subscriber that is called during ``deliver()`` may cause further statuses.
 final class Outbox {
-    private var entries: [(WatchedTarget.Subscriber, PathStatus)] = []
+    private typealias Entry = (WatchedTarget.Subscriber, PathStatus)
+
+    /// The maximum number of entries whose memory is kept for later deliveries: 64.
+    private static let maximumKept = 64
+
+    private var entries: [Entry] = []
+    /// The entries that are being delivered. The two arrays change places, so that both keep their memory.
+    private var current: [Entry] = []
     private var isDelivering = false
 
     func put(_ status: PathStatus, for subscriber: WatchedTarget.Subscriber) {
@@ -16,9 +23,9 @@ final class Outbox {
         guard !isDelivering else { return }
         isDelivering = true
         while !entries.isEmpty {
-            let entries = entries
-            self.entries = []
-            for (subscriber, status) in entries { subscriber.deliver(status) }
+            swap(&entries, &current)
+            for (subscriber, status) in current { subscriber.deliver(status) }
+            current.removeAll(keepingCapacity: current.count <= Self.maximumKept)
         }
         isDelivering = false
     }

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Converts the verdicts on one target into the statuses to publish. A pure value.
 ///
 /// The first status and every change to reachable are published immediately. Every other change is held back for the
@@ -11,7 +13,7 @@ struct StatusHold: Sendable {
     /// The last published status; `nil` before the first one.
     private(set) var published: PathStatus?
     /// The time until which a change is held back; `nil` if no change is held back.
-    private(set) var heldUntil: ContinuousClock.Instant?
+    private(set) var heldUntil: BootInstant?
     private var isPathSuspect = false
     /// The last reachable verdict. Its path and the path of the published status share their storage.
     private var lastRoute: PathStatus.Verdict?
@@ -24,7 +26,7 @@ struct StatusHold: Sendable {
     }
 
     /// Processes a new verdict. Returns the status to publish now; `nil` if nothing changes or the change is held back.
-    mutating func update(_ targetVerdict: TargetVerdict, now: ContinuousClock.Instant) -> PathStatus? {
+    mutating func update(_ targetVerdict: TargetVerdict, now: BootInstant) -> PathStatus? {
         if case .reachable(let path) = targetVerdict.verdict {
             noteRoute(path, targetVerdict.verdict)
             return publish(targetVerdict, generation: generation(of: path))
@@ -52,7 +54,7 @@ struct StatusHold: Sendable {
         return isSettled ? published.pathGeneration : published.pathGeneration + 1
     }
 
-    private mutating func mustHold(now: ContinuousClock.Instant) -> Bool {
+    private mutating func mustHold(now: BootInstant) -> Bool {
         guard published != nil, settle > .zero else { return false }
         let until = heldUntil ?? now + settle
         heldUntil = until

@@ -12,7 +12,7 @@ final class WatchedTarget {
     /// The slots of the target's addresses in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
     /// The time when the first of the routes to the target expires; `nil` if none expires.
-    var expiryDue: ContinuousClock.Instant?
+    var expiryDue: BootInstant?
     private(set) var subscribers: [Subscriber]
     /// Whether the target is already in the list of targets to update. Set only during `refreshMarked`.
     var isAffected = false
@@ -26,7 +26,7 @@ final class WatchedTarget {
         _ key: WatchKey,
         settle: Duration,
         refreshInterval: Duration,
-        now: ContinuousClock.Instant,
+        now: BootInstant,
         subscriber: Subscriber? = nil
     ) {
         self.key = key
@@ -41,14 +41,14 @@ final class WatchedTarget {
 
     /// The next time at which something is due for this target: the end of a hold, the expiry of a route, a name
     /// lookup, or the end of the first status's wait for the name lookup. `nil` if nothing is due.
-    var nextDue: ContinuousClock.Instant? {
+    var nextDue: BootInstant? {
         earliest(
             earliest(hold.heldUntil, expiryDue),
             earliest(name?.resolution.firstStatusDue, name?.resolution.due)
         )
     }
 
-    func hasExpired(at now: ContinuousClock.Instant) -> Bool {
+    func hasExpired(at now: BootInstant) -> Bool {
         expiryDue.map { $0 <= now } ?? false
     }
 
@@ -61,7 +61,7 @@ final class WatchedTarget {
     }
 
     /// Processes a new verdict. Returns the status to publish now, if any.
-    func update(_ targetVerdict: TargetVerdict, now: ContinuousClock.Instant) -> PathStatus? {
+    func update(_ targetVerdict: TargetVerdict, now: BootInstant) -> PathStatus? {
         if name?.resolution.mayHaveStatus(now: now) == false { return nil }
         if !slots.isEmpty { name?.resolution.note(isReachable: targetVerdict.verdict.isReachable, now: now) }
         return hold.update(targetVerdict, now: now)

@@ -9,19 +9,29 @@ struct ClockReading: Hashable, Sendable {
     /// The time of day, which can be set.
     var realtime: Duration
 
-    /// Reads the three clocks four times, and returns the reading that took the least time.
+    /// The duration after which a reading is repeated: 1 ms. It is far shorter than ``ClockWatch/minSuspension``.
+    private static let acceptedDuration: Duration = .milliseconds(1)
+
+    /// Reads the three clocks.
     ///
-    /// If the thread is preempted between two clocks, their difference is wrong.
+    /// If the thread is preempted between two clocks, their difference is wrong. So a reading that takes too long is
+    /// repeated up to three times, and the fastest one is returned.
     static func now() -> ClockReading {
-        let attempts = (0..<4).map { _ in
-            let reading = ClockReading(
-                monotonic: read(CLOCK_MONOTONIC),
-                boottime: read(CLOCK_BOOTTIME),
-                realtime: read(CLOCK_REALTIME)
-            )
-            return (reading, read(CLOCK_MONOTONIC) - reading.monotonic)
+        var (fastest, duration) = timedReading()
+        for _ in 0..<3 where duration > acceptedDuration {
+            let (reading, time) = timedReading()
+            if time < duration { (fastest, duration) = (reading, time) }
         }
-        return attempts.min { $0.1 < $1.1 }!.0
+        return fastest
+    }
+
+    private static func timedReading() -> (reading: ClockReading, duration: Duration) {
+        let reading = ClockReading(
+            monotonic: read(CLOCK_MONOTONIC),
+            boottime: read(CLOCK_BOOTTIME),
+            realtime: read(CLOCK_REALTIME)
+        )
+        return (reading, read(CLOCK_MONOTONIC) - reading.monotonic)
     }
 
     private static func read(_ clock: clockid_t) -> Duration {

@@ -2,7 +2,7 @@ package import NetwatchEventLoop
 
 /// The clock and timers of a monitor, which tests can replace.
 package struct MonitorClock: Sendable {
-    package typealias Instant = ContinuousClock.Instant
+    package typealias Instant = BootInstant
     package typealias Cancellation = @Sendable () -> Void
 
     package var now: @Sendable () -> Instant

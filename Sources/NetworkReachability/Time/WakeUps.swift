@@ -1,10 +1,12 @@
+internal import NetwatchEventLoop
+
 /// A wake-up time for each key, such as the time when a watched name is due for a lookup.
 ///
 /// A binary heap finds the earliest one in logarithmic time, even with ten thousand names.
 struct WakeUps<Key: Hashable> {
-    private typealias Entry = (moment: ContinuousClock.Instant, key: Key)
+    private typealias Entry = (moment: BootInstant, key: Key)
 
-    private var due: [Key: ContinuousClock.Instant] = [:]
+    private var due: [Key: BootInstant] = [:]
     /// A heap: no entry is earlier than its parent at `(index - 1) / 2`.
     ///
     /// An entry is obsolete if `due` has no time or another time for its key.
@@ -12,9 +14,9 @@ struct WakeUps<Key: Hashable> {
 
     /// A time that is not later than any wake-up time. It may be earlier than all of them, because the first entry may
     /// be obsolete.
-    var earliest: ContinuousClock.Instant? { heap.first?.moment }
+    var earliest: BootInstant? { heap.first?.moment }
 
-    mutating func set(_ key: Key, _ moment: ContinuousClock.Instant?) {
+    mutating func set(_ key: Key, _ moment: BootInstant?) {
         guard due[key] != moment else { return }
         due[key] = moment
         if let moment { insert((moment, key)) }
@@ -23,7 +25,7 @@ struct WakeUps<Key: Hashable> {
     }
 
     /// Removes and returns all keys whose wake-up time is not later than `now`.
-    mutating func takeDue(at now: ContinuousClock.Instant) -> [Key] {
+    mutating func takeDue(at now: BootInstant) -> [Key] {
         var keys: [Key] = []
         while let first = heap.first, first.moment <= now {
             removeFirst()

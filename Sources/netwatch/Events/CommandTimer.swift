@@ -13,7 +13,7 @@ final class CommandTimer: Sendable {
     ///   - interval: How often to call the handler; `nil` for never.
     ///   - onTick: Called on the timer's thread.
     init(
-        deadline: ContinuousClock.Instant?,
+        deadline: BootInstant?,
         interval: Duration? = nil,
         onTick: @escaping @Sendable () -> Void
     ) throws(CommandError) {
@@ -28,7 +28,7 @@ final class CommandTimer: Sendable {
     }
 
     /// Schedules one call at `deadline`. Cancels the call of an earlier `reschedule(at:)`.
-    func reschedule(at deadline: ContinuousClock.Instant) {
+    func reschedule(at deadline: BootInstant) {
         let new = loop.schedule(at: deadline, onTick)
         let old = movable.withLock { timer in
             defer { timer = new }

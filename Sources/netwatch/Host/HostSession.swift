@@ -68,7 +68,7 @@ struct HostSession {
         defer { withExtendedLifetime((timers, jobSignals)) {} }
         watch()
         for await _ in inbox.wakeups {
-            let now = ContinuousClock.now
+            let now = BootInstant.now
             for (index, status) in inbox.take() {
                 take(status, of: index, now: now)
                 if printed == settings.count { return earlyStatus }
@@ -150,13 +150,13 @@ struct HostSession {
         }
     }
 
-    private let started = ContinuousClock.now
+    private let started = BootInstant.now
 
-    private var deadline: ContinuousClock.Instant? {
+    private var deadline: BootInstant? {
         settings.timeout.map { started + $0 }
     }
 
-    private func ending(now: ContinuousClock.Instant) throws(CommandError) -> ExitStatus? {
+    private func ending(now: BootInstant) throws(CommandError) -> ExitStatus? {
         if settings.isOnce {
             return states.values.reduce(0, +) == records.count ? worst.exitStatus : nil
         }
@@ -195,7 +195,7 @@ struct HostSession {
     }
 
     /// Prints a summary of each host on standard output.
-    private func summarize(now: ContinuousClock.Instant) {
+    private func summarize(now: BootInstant) {
         terminal?.leave()
         // The terminal may have just echoed `^C`. Otherwise the line separates the summary from the table.
         if Terminal.isAvailable { Printer.data("") }
@@ -207,7 +207,7 @@ struct HostSession {
 
     // MARK: Output
 
-    private mutating func take(_ status: ValidatedStatus, of index: Int, now: ContinuousClock.Instant) {
+    private mutating func take(_ status: ValidatedStatus, of index: Int, now: BootInstant) {
         warnOfFailure()
         if let before = records[index].tally?.state { states[before, default: 0] -= 1 }
         states[status.reachability, default: 0] += 1
@@ -237,7 +237,7 @@ struct HostSession {
         Printer.warning("netlink is unavailable (\(failure)), so reachability is unknown")
     }
 
-    private mutating func draw(now: ContinuousClock.Instant) {
+    private mutating func draw(now: BootInstant) {
         let (columns, rows) = Terminal.size
         terminal?.draw { isFresh in
             if isFresh { table = LiveTable() }

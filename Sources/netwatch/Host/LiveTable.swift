@@ -1,4 +1,5 @@
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchService
 internal import NetworkReachability
 
@@ -11,7 +12,7 @@ struct LiveTable {
     /// - Parameter hasColors: Whether states have colours. Default: the choice of the user.
     mutating func drawing(
         _ records: [HostRecord],
-        now: ContinuousClock.Instant,
+        now: BootInstant,
         columns: Int,
         rows: Int,
         hasColors: Bool = ColorChoice.showsColors(on: STDOUT_FILENO)
@@ -31,7 +32,7 @@ struct LiveTable {
     /// the window.
     static func lines(
         _ records: [HostRecord],
-        now: ContinuousClock.Instant,
+        now: BootInstant,
         columns: Int,
         rows: Int
     ) -> [StyledText] {
@@ -72,7 +73,7 @@ struct LiveTable {
     private static func line(
         _ record: HostRecord,
         hostWidth: Int,
-        now: ContinuousClock.Instant
+        now: BootInstant
     ) -> StyledText {
         let host = record.target.title.shortened(to: hostWidth).padded(to: hostWidth)
         let beginning = StyledText(hostWidth > 0 ? host + gap : "")

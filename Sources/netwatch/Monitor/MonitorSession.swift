@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchService
 internal import NetworkReachability
@@ -27,7 +28,7 @@ struct MonitorSession {
     private var interfaces: [NetworkInterface]?
     private var newest: NetworkSnapshot?
     /// When to print the differences between ``newest`` and ``interfaces``; `nil` if there are none.
-    private var due: ContinuousClock.Instant?
+    private var due: BootInstant?
     private var path = HostRecord(.general)
 
     init(format: OutputFormat, isRaw: Bool, devices: Set<String>) {
@@ -45,7 +46,7 @@ struct MonitorSession {
         let timer = try CommandTimer(deadline: nil) { inbox.wake() }
         defer { withExtendedLifetime((notifications, snapshots, timer)) {} }
         for await _ in inbox.wakeups {
-            let now = ContinuousClock.now
+            let now = BootInstant.now
             for (_, event) in inbox.take() { try take(event, now: now) }
             guard let due else { continue }
             if due <= now { printInterfaces() } else { timer.reschedule(at: due) }
@@ -81,7 +82,7 @@ struct MonitorSession {
 
     // MARK: Output
 
-    private mutating func take(_ event: Event, now: ContinuousClock.Instant) throws(CommandError) {
+    private mutating func take(_ event: Event, now: BootInstant) throws(CommandError) {
         switch event {
         case .failure(let error): throw error
         case .snapshot(let snapshot):

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetworkReachability
 
 /// The state that `netwatch host` keeps for one host.
@@ -17,7 +18,7 @@ struct HostRecord {
     }
 
     /// Records a status and returns the line for it.
-    mutating func take(_ status: ValidatedStatus, now: ContinuousClock.Instant, time: Date) -> HostLine {
+    mutating func take(_ status: ValidatedStatus, now: BootInstant, time: Date) -> HostLine {
         if let result = newResult(in: status) { probes.record(result) }
         var line = HostLine(status, probe: probeName, time: time)
         if let tally {
@@ -49,7 +50,7 @@ struct HostRecord {
     }
 
     /// `up, 2 changes, up 98.2 % of 3 min 4 s; 21 probes, 19 ok, p50 12.6 ms, p95 14.8 ms`
-    func summary(now: ContinuousClock.Instant) -> String? {
+    func summary(now: BootInstant) -> String? {
         let states = tally?.summary(now: now) {
             name(of: $0) == "notReachable" ? "not reachable" : name(of: $0)
         }

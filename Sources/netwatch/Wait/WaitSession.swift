@@ -27,7 +27,7 @@ struct WaitSession {
     private let inbox = Inbox<WaitFinding>()
     private var condition: WaitCondition
     private var findings: [Int: WaitFinding] = [:]
-    private let started = ContinuousClock.now
+    private let started = BootInstant.now
 
     private let probes: [(any Probe)?]
 
@@ -51,7 +51,7 @@ struct WaitSession {
         let sources = settings.goal == .carrier ? watchCarrier() : watchPaths()
         defer { withExtendedLifetime((timer, sources)) {} }
         for await _ in inbox.wakeups {
-            let now = ContinuousClock.now
+            let now = BootInstant.now
             for (part, finding) in inbox.take() { try take(finding, of: part, now: now) }
             if let due = condition.due {
                 if due <= now { return (summaries(of: findings.keys.sorted()), started.duration(to: now)) }
@@ -65,7 +65,7 @@ struct WaitSession {
     private mutating func take(
         _ finding: WaitFinding,
         of part: Int,
-        now: ContinuousClock.Instant
+        now: BootInstant
     ) throws(CommandError) {
         if let failure = finding.failure { throw failure }
         let isInterrupted = findings[part].map { $0.generation != finding.generation } ?? false

@@ -128,11 +128,11 @@ final class ModelCheckRun {
     ///
     /// - Parameter mustBeQuiet: Whether the statuses must also still be correct after the monitor's confirmation.
     private func waitForAgreement(mustBeQuiet: Bool) throws -> [String] {
-        let start = ContinuousClock.now
+        let start = BootInstant.now
         var isCorrect = false
         while true {
             let snapshot = try oracle.ask()
-            let elapsed = ContinuousClock.now - start
+            let elapsed = BootInstant.now - start
             let differences = differences(from: snapshot)
             if differences.isEmpty, !isCorrect {
                 isCorrect = true

@@ -33,6 +33,19 @@ struct LostAnnouncementTests {
         #expect(!host.watch.status.isReachable)
     }
 
+    @Test func `each further event postpones the confirmation`() throws {
+        let host = try LossyHost()
+        host.deliver(.loopback)
+        try host.make("route add blackhole 198.51.100.7")
+        try host.make("link set lo mtu 60000")
+        host.clock.advance(by: .milliseconds(100))
+        try host.make("link set lo mtu 60001")
+        host.clock.advance(by: .milliseconds(149))
+        #expect(host.watch.status.isReachable)
+        host.clock.advance(by: .milliseconds(1))
+        #expect(!host.watch.status.isReachable)
+    }
+
     @Test(arguments: changes)
     func `a change without notification is detected by the next audit`(change: String) throws {
         let host = try LossyHost()

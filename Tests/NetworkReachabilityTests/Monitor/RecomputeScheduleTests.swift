@@ -1,9 +1,10 @@
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import NetworkReachability
 
 @Suite struct RecomputeScheduleTests {
-    private let start = ContinuousClock.now
+    private let start = BootInstant.now
     private var schedule: RecomputeSchedule
 
     init() {
@@ -14,7 +15,7 @@ internal import Testing
         )
     }
 
-    private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+    private func at(_ milliseconds: Int) -> BootInstant { start + .milliseconds(milliseconds) }
 
     @Test func `the first event causes a lookup immediately and a confirmation after a quiet period`() {
         var schedule = schedule

@@ -28,13 +28,14 @@ struct EventSocketTests {
     }
 
     @Test func `notifications keep their order from receiving to draining`() throws {
-        let (first, rest) = try namespace.run {
+        let (first, needsDraining, rest) = try namespace.run {
             Result {
                 let socket = try EventSocket(receiveBufferSize: 1 << 20, classes: [.route])
                 try Self.addRoutes(0..<30)
-                return (try socket.receive(), try socket.drain())
+                return (try socket.receive(), socket.needsDraining, try socket.drain())
             }
         }.get()
+        #expect(needsDraining)
         #expect(first.events == events(0..<DatagramBuffer.maxCapacity))
         #expect(first.events + rest.events == events(0..<30))
         #expect(!first.isOverrun && !rest.isOverrun)
@@ -58,18 +59,32 @@ struct EventSocketTests {
         #expect(rest == EventSocket.Batch())
     }
 
+    @Test func `nothing is drained after receiving everything without a loss`() throws {
+        let (first, needsDraining) = try namespace.run {
+            Result {
+                let socket = try EventSocket(receiveBufferSize: 1 << 20, classes: [.route])
+                try Self.addRoutes(0..<1)
+                return (try socket.receive(), socket.needsDraining)
+            }
+        }.get()
+        #expect(first.events == events(0..<1))
+        #expect(!needsDraining)
+    }
+
     @Test func `a loss that receiving does not report is detected by draining`() throws {
-        let (first, rest, next) = try namespace.run {
+        let (first, needsDraining, rest, next) = try namespace.run {
             Result {
                 let socket = try EventSocket(receiveBufferSize: 1, classes: [.route])
                 try Self.addRoutes(0..<1)
                 let first = try socket.receive()
                 try Self.addRoutes(1..<200)
+                let needsDraining = socket.needsDraining
                 let rest = try socket.drain()
                 try Self.addRoutes(200..<201)
-                return (first, rest, try socket.drain())
+                return (first, needsDraining, rest, try socket.drain())
             }
         }.get()
+        #expect(needsDraining)
         #expect(first.events == events(0..<1))
         #expect(!first.isOverrun)
         #expect(rest.isOverrun)

@@ -86,7 +86,7 @@ internal import Testing
     @Test func `cancelling ends an attempt immediately`() async throws {
         let port = try UnansweringPort()
         let probe = TCPProbe(port: port.port, timeout: .seconds(60))
-        let started = ContinuousClock.now
+        let started = BootInstant.now
         let task = Task { await probe.run(to: nil, over: path) }
         // The connection that fills the backlog is established, so this one is the probe's. The kernel reports no event
         // for it.

@@ -4,13 +4,13 @@ internal import Testing
 @testable internal import NetworkReachability
 
 @Suite struct ValidationScheduleTests {
-    private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
+    private typealias Schedule = ValidationSchedule<BootInstant>
 
-    private let start = ContinuousClock.now
+    private let start = BootInstant.now
     private let good = ProbeResult(.valid, latency: .milliseconds(5))
     private let bad = ProbeResult(.failed("no answer"))
 
-    private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
+    private func at(_ seconds: Double) -> BootInstant { start + .seconds(seconds) }
 
     private func reachable(_ generation: UInt64 = 1, to destination: String = "198.51.100.7") -> PathStatus {
         PathStatus(

@@ -17,7 +17,7 @@ struct ValidationSimulation {
         case losesTime
     }
 
-    private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
+    private typealias Schedule = ValidationSchedule<BootInstant>
 
     private struct Flight {
         let generation: UInt64
@@ -28,11 +28,11 @@ struct ValidationSimulation {
     private let interval: Duration?
     private var random: SplitMix
     private var schedule: Schedule
-    private var now = ContinuousClock.now
+    private var now = BootInstant.now
     private var generation: UInt64 = 0
     private var status: PathStatus?
     private var flights: [Flight] = []
-    private var lastStart: ContinuousClock.Instant?
+    private var lastStart: BootInstant?
     private var generationOfResult: [Duration: UInt64] = [:]
     private var violations: [String] = []
 
@@ -46,7 +46,7 @@ struct ValidationSimulation {
     /// Runs the simulation until the first violation, and returns the violated invariants.
     mutating func run(steps: Int = 400) -> [String] {
         for _ in 0..<steps where violations.isEmpty {
-            now += .milliseconds(Int.random(in: 0...2000, using: &random))
+            now = now + .milliseconds(Int.random(in: 0...2000, using: &random))
             step()
             if fault != .losesTime { act(schedule.timeHasPassed(now: now)) }
             checkLiveness()

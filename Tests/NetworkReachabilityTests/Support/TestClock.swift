@@ -6,13 +6,13 @@ internal import Synchronization
 final class TestClock: Sendable {
     private struct Timer {
         let id: Int
-        let due: ContinuousClock.Instant
+        let due: BootInstant
         let loop: EventLoop
         let body: @Sendable () -> Void
     }
 
     private struct State {
-        var now = ContinuousClock.now
+        var now = BootInstant.now
         var timers: [Timer] = []
         var nextID = 0
     }
@@ -32,7 +32,7 @@ final class TestClock: Sendable {
 
     private func insert(
         _ loop: EventLoop,
-        _ due: ContinuousClock.Instant,
+        _ due: BootInstant,
         _ body: @escaping @Sendable () -> Void
     ) -> Int {
         state.withLock { state in
@@ -49,7 +49,7 @@ final class TestClock: Sendable {
         state.withLock { $0.now = end }
     }
 
-    private func takeNext(until end: ContinuousClock.Instant) -> Timer? {
+    private func takeNext(until end: BootInstant) -> Timer? {
         state.withLock { state in
             let next = state.timers.filter { $0.due <= end }.min { $0.due < $1.due }
             guard let next else { return nil }

@@ -9,7 +9,7 @@ internal import Testing
 @Suite struct AddressBookTests {
     private var book = AddressBook()
     private var targets: [String: WatchedTarget] = [:]
-    private let now = ContinuousClock.now
+    private let now = BootInstant.now
 
     /// Watches addresses and gives each a verdict: reachable over the interface with this index, or no route if `nil`.
     private mutating func watch(_ addresses: [(String, UInt32?)]) {

@@ -4,7 +4,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 @Suite struct StatusHoldTests {
-    private let start = ContinuousClock.now
+    private let start = BootInstant.now
     private let reachable = PathStatus.Verdict.reachable(path())
     private let unreachable = PathStatus.Verdict.notReachable(.noRoute)
 
@@ -24,7 +24,7 @@ internal import Testing
         StatusHold(target: .general, settle: settle)
     }
 
-    private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+    private func at(_ milliseconds: Int) -> BootInstant { start + .milliseconds(milliseconds) }
 
     @Test func `the first status is published immediately`() {
         for verdict in [reachable, unreachable, .unknown(.noNetlink)] {

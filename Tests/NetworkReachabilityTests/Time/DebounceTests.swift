@@ -1,9 +1,10 @@
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import NetworkReachability
 
 @Suite struct DebounceTests {
-    private let start = ContinuousClock.now
+    private let start = BootInstant.now
     private var debounce = Debounce(quietPeriod: .milliseconds(100), maxDelay: .seconds(1))
 
     @Test func `a change is reported once after the quiet period`() {
