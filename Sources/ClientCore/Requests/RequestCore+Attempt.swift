@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 // One attempt: its first transfer, and those that follow a redirect, a challenge or a refused range.
