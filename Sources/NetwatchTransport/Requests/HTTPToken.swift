@@ -8,10 +8,18 @@ package enum HTTPToken {
     private static func isTokenCharacter(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"):
             true
         default:
-            "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            "!#$%&'*+.^_`|~".utf8.contains(byte)
         }
+    }
+}
+
+extension String {
+    /// Returns whether two tokens are equal except for the case of ASCII letters.
+    func equalsIgnoringCase(_ other: String) -> Bool {
+        utf8.count == other.utf8.count
+            && zip(utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
     }
 }

@@ -7,6 +7,8 @@ internal import NetwatchEventLoop
 final class TransferTarget {
     let request: TransferRequest
     let url: CurlURL
+    /// ``TransferRequest/decodesBody``, stored because it compares the names of all header fields.
+    let decodesBody: Bool
     /// The addresses to connect to. Empty until the host has been looked up, and always for unix sockets.
     private(set) var candidates: [ConnectionCandidate] = []
 
@@ -17,6 +19,7 @@ final class TransferTarget {
         try request.validate()
         url = try origins.url(request.url)
         self.request = request
+        decodesBody = request.decodesBody
         if let literal = url.literal {
             try setAddresses(CollectionOfOne(literal))
         } else if let known = request.candidates {

@@ -10,9 +10,9 @@ struct IdleTracker {
     /// The interval between checks. A timeout may be detected up to two intervals late.
     static let interval = Duration.seconds(1)
 
-    /// The time of the last check that found new bytes.
-    private var lastChange = BootInstant.now
-    private var bytes: Int64 = -1
+    /// The last check that found new bytes, and their number; `nil` before the first check, and while silence is
+    /// allowed.
+    private var lastChange: (time: BootInstant, bytes: Int64)?
 
     /// Records the number of bytes at a check, and compares the silence with the timeout.
     ///
@@ -23,11 +23,11 @@ struct IdleTracker {
     ///     measurement.
     /// - Returns: Whether no bytes were transferred for at least `timeout`.
     mutating func exceeds(_ timeout: Duration, at now: BootInstant, bytes: Int64?) -> Bool {
-        guard let bytes, bytes == self.bytes else {
-            (lastChange, self.bytes) = (now, bytes ?? -1)
+        guard let last = lastChange, last.bytes == bytes else {
+            lastChange = bytes.map { (now, $0) }
             return false
         }
-        return lastChange.duration(to: now) >= timeout
+        return last.time.duration(to: now) >= timeout
     }
 }
 

@@ -23,7 +23,7 @@ final class TransferHandle {
                 !request.url.utf8.contains(UInt8(ascii: "@"))
             else { return nil }
             method = request.method
-            decodesBody = request.decodesBody
+            decodesBody = target.decodesBody
             streamWeight = request.streamWeight
             origin = target.url.origin
         }
