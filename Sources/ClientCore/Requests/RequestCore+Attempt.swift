@@ -38,7 +38,7 @@ extension RequestCore {
 
     private var ownCredentials: TransferCredentials? {
         guard plan.policy.followsRedirects else { return nil }
-        return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? current.challengeCredentials
+        return snapshot.credential.flatMap { TransferCredentials($0) } ?? current.challengeCredentials
     }
 
     /// Starts the transfer of one hop. An error ends the attempt in a separate turn of the queue: the first hop may be
