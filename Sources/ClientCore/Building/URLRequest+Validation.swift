@@ -54,7 +54,7 @@ extension URLRequest {
             throw AFError.urlRequestValidationFailed(reason: .missingHost(url))
         }
         // A URL may contain only printable ASCII. `URL(string:)` percent-encodes most other characters, but not all.
-        guard url.absoluteString.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }),
+        guard url.absoluteString.allBytes({ $0 > 0x20 && $0 < 0x7f }),
             URL.fault(ofHost: host, port: url.port) == nil
         else { throw AFError.invalidURL(url: url) }
     }

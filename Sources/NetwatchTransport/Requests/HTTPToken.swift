@@ -2,7 +2,7 @@
 package enum HTTPToken {
     /// Returns whether the text is a token.
     package static func isValid(_ text: String) -> Bool {
-        !text.utf8.isEmpty && text.utf8.allSatisfy(isTokenCharacter)
+        !text.isEmpty && text.allBytes(isTokenCharacter)
     }
 
     private static func isTokenCharacter(_ byte: UInt8) -> Bool {
@@ -13,13 +13,5 @@ package enum HTTPToken {
         default:
             "!#$%&'*+.^_`|~".utf8.contains(byte)
         }
-    }
-}
-
-extension String {
-    /// Returns whether two tokens are equal except for the case of ASCII letters.
-    func equalsIgnoringCase(_ other: String) -> Bool {
-        utf8.count == other.utf8.count
-            && zip(utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
     }
 }
