@@ -62,7 +62,8 @@ extension RequestCore {
                 isCrossOrigin: isCrossOrigin
             )
             if let sentText { transfer.url = sentText }
-            let trust = try context.trust.decision(for: request.url)
+            guard let url = request.url else { throw URLError.missingURL }
+            let trust = try context.trust.decision(for: url)
             if let trust { transfer.trust = trust.trust }
             if let version = options.minimumTLSVersion { transfer.trust.minimumVersion = version.transfer }
             if let identity = plan.policy.identity { transfer.trust.identity = identity.transfer }
@@ -71,7 +72,7 @@ extension RequestCore {
                 id: id,
                 request: request,
                 sent: sent,
-                url: try request.url ?? { throw URLError.missingURL }(),
+                url: url,
                 sentText: sentText,
                 control: TransferControl(context.engine),
                 upload: upload,
