@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import NetwatchTransport

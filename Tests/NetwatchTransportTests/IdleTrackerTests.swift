@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import NetwatchTransport
@@ -7,7 +8,7 @@ internal import Testing
     /// Simulates a check once a second. Returns the checks that found no new bytes for three seconds.
     private func ends(_ bytes: [Int64?]) -> [Int] {
         var tracker = IdleTracker()
-        let start = ContinuousClock.now
+        let start = BootInstant.now
         return bytes.enumerated().compactMap { second, bytes in
             tracker.exceeds(.seconds(3), at: start + .seconds(second), bytes: bytes) ? second : nil
         }

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import NetwatchTransport
@@ -6,7 +7,7 @@ internal import Testing
 @Suite struct TrustQuestionsTests {
     private let ids = (0..<8).map { _ in TransferID() }
     private let check = TrustCheck(by: .program) { _ in true }
-    private let now = ContinuousClock.now
+    private let now = BootInstant.now
     private var questions = TrustQuestions()
 
     private func question(_ host: String, _ check: TrustCheck? = nil, chain: [UInt8] = [1]) -> TrustQuestion {
@@ -100,7 +101,7 @@ internal import Testing
 
 /// The memory of accepted servers.
 @Suite struct AcceptedServersTests {
-    private let now = ContinuousClock.now
+    private let now = BootInstant.now
     private var servers = AcceptedServers()
 
     @Test mutating func `a server is remembered for its lifetime`() {

@@ -48,10 +48,7 @@ extension TransferRequest {
             own.isEmpty && !isCrossOrigin
             ? settings.sortedHeaders
             : own.merged(over: isCrossOrigin ? settings.headers.acrossOrigins(redirects) : settings.headers)
-                .sortedFields
-        if !headers.contains(where: { $0.isNamed("User-Agent") }) {
-            headers.append(Header("User-Agent", defaultUserAgent))
-        }
+                .sortedFields.addingUserAgent()
         if !headers.contains(where: { $0.isNamed("Cookie") }),
             let cookies = settings.cookieField(for: request)
         {
@@ -62,6 +59,12 @@ extension TransferRequest {
 }
 
 extension [TransferRequest.Header] {
+    /// Returns these fields, followed by `User-Agent` if they do not contain it.
+    func addingUserAgent() -> [TransferRequest.Header] {
+        guard !contains(where: { $0.isNamed("User-Agent") }) else { return self }
+        return self + [TransferRequest.Header("User-Agent", TransferRequest.defaultUserAgent)]
+    }
+
     /// Returns these fields followed by `replacements`, without the fields that have the name of a replacement.
     func replacing(with replacements: [TransferRequest.Header]) -> [TransferRequest.Header] {
         guard !replacements.isEmpty else { return self }

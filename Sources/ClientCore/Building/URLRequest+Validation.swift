@@ -28,11 +28,12 @@ extension URLRequest {
         body: Body = .own,
         fields: [TransferRequest.Header]? = nil
     ) throws {
+        let method = httpMethod ?? "GET"
         try validateURL()
-        try validateMethod()
+        try validate(method)
         try validateTimeout()
         try validateCachePolicy()
-        try validate(body)
+        try validate(body, with: method)
         let length = bodyLength(body)
         // Sorted, so that a request with several invalid fields fails with the same error each time.
         for field in fields ?? (allHTTPHeaderFields ?? [:]).sortedFields {
@@ -54,13 +55,12 @@ extension URLRequest {
             throw AFError.urlRequestValidationFailed(reason: .missingHost(url))
         }
         // A URL may contain only printable ASCII. `URL(string:)` percent-encodes most other characters, but not all.
-        guard url.absoluteString.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }),
+        guard url.absoluteString.allBytes({ $0 > 0x20 && $0 < 0x7f }),
             URL.fault(ofHost: host, port: url.port) == nil
         else { throw AFError.invalidURL(url: url) }
     }
 
-    private func validateMethod() throws {
-        let method = httpMethod ?? "GET"
+    private func validate(_ method: String) throws {
         guard HTTPRequestRules.fault(ofMethod: method) == nil else {
             throw AFError.urlRequestValidationFailed(reason: .invalidMethod(method))
         }
@@ -84,8 +84,8 @@ extension URLRequest {
 
     /// Throws an error if a GET or HEAD request has a body. RFC 9110 §9.3.1 does not define the meaning of such a
     /// body, and servers reject or ignore it.
-    private func validate(_ body: Body) throws {
-        guard ["GET", "HEAD"].contains(httpMethod ?? "GET") else { return }
+    private func validate(_ body: Body, with method: String) throws {
+        guard ["GET", "HEAD"].contains(method) else { return }
         if case .own = body, httpBody == nil, httpBodyStream == nil { return }
         throw AFError.urlRequestValidationFailed(reason: .bodyDataInGETRequest(httpBody ?? Data()))
     }

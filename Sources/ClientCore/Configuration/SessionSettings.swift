@@ -8,7 +8,8 @@ internal import NetwatchTransport
 struct SessionSettings: Sendable {
     /// The header fields that are added to each request. A request's own field of the same name overrides them.
     let headers: HTTPHeaders
-    /// ``headers`` sorted by name, so that requests that set no header fields need not sort them again.
+    /// The fields of a request that sets none: ``headers`` sorted by name, and `User-Agent` if it is missing. All such
+    /// requests share this array.
     let sortedHeaders: [TransferRequest.Header]
     /// The maximum time during which a connection neither sends nor receives a byte.
     let idleTimeout: Duration
@@ -37,7 +38,7 @@ struct SessionSettings: Sendable {
 
     init(_ configuration: URLSessionConfiguration) {
         headers = Self.headers(configuration.httpAdditionalHeaders ?? [:])
-        sortedHeaders = headers.sortedFields
+        sortedHeaders = headers.sortedFields.addingUserAgent()
         idleTimeout = .timeout(configuration.timeoutIntervalForRequest, else: Self.defaultIdleTimeout)
         totalTimeout = .timeout(configuration.timeoutIntervalForResource, else: Self.defaultTotalTimeout)
         connectionsPerHost = Self.connectionsPerHost(configuration.httpMaximumConnectionsPerHost)
@@ -51,7 +52,7 @@ struct SessionSettings: Sendable {
     /// Creates settings without header fields and cookies.
     init(unixSocketPath: String? = nil) {
         headers = [:]
-        sortedHeaders = []
+        sortedHeaders = headers.sortedFields.addingUserAgent()
         idleTimeout = .seconds(Self.defaultIdleTimeout)
         totalTimeout = .seconds(Self.defaultTotalTimeout)
         connectionsPerHost = TransferPool.defaultConnectionsPerHost

@@ -22,6 +22,8 @@ final class PlainAuthentication: Sendable {
 
     /// Remembers the schemes that a server has offered in a transfer.
     func note(_ schemes: TransferCredentials.Schemes, offeredBy url: URL) {
+        // Few transfers are offered any scheme, and this function is called for each transfer.
+        guard !schemes.isEmpty else { return }
         let strong = schemes.subtracting(.basic)
         guard !strong.isEmpty, let origin = Self.plainOrigin(of: url) else { return }
         offered.withLock { offered in

@@ -44,7 +44,7 @@ struct Redirection: Sendable {
         status: Int,
         location: String?
     ) throws(URLError) {
-        guard [301, 302, 303, 307, 308].contains(status) else { return nil }
+        guard Self.isFollowed(status) else { return nil }
         guard let base = request.url, let location, !location.isEmpty else { return nil }
         let target = try RedirectTarget(location, from: base, sentAs: sentText)
         self.sentText = target.sentText
@@ -58,6 +58,9 @@ struct Redirection: Sendable {
         if crossesOrigin { next.remove(SecretHeaderFields.originBound) }
         self.request = next
     }
+
+    /// Returns whether a response with this status is a redirect that is followed.
+    static func isFollowed(_ status: Int) -> Bool { [301, 302, 303, 307, 308].contains(status) }
 
     private static func method(after method: String, _ status: Int) -> String {
         switch status {

@@ -78,7 +78,7 @@ private final class ProbeCollector: Sendable {
         var waiter: CheckedContinuation<ProbeExchange, Never>?
     }
 
-    private let started = ContinuousClock.now
+    private let started = BootInstant.now
     private let state = Mutex(State())
 
     func take(_ event: TransferEvent) {

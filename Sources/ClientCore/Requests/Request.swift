@@ -213,7 +213,7 @@ public class Request: SessionTask, @unchecked Sendable {
     }
 
     /// The queue for handlers that are added without one.
-    package var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
+    package var completionQueue: DispatchQueue { core.context.completionQueue }
 }
 
 extension Request {

@@ -1,10 +1,11 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 /// One attempt: its current hop, and the state that all its hops share; see ``Hop``.
 struct RequestAttempt {
-    let began = ContinuousClock.now
+    let began = BootInstant.now
     /// The body that replaces the request's own in this attempt.
     let upload: UploadBody?
     /// The hop whose transfer is running, or that is held; `nil` between attempts.

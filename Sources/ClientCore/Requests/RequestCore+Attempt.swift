@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 // One attempt: its first transfer, and those that follow a redirect, a challenge or a refused range.
@@ -37,7 +38,7 @@ extension RequestCore {
 
     private var ownCredentials: TransferCredentials? {
         guard plan.policy.followsRedirects else { return nil }
-        return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? current.challengeCredentials
+        return snapshot.credential.flatMap { TransferCredentials($0) } ?? current.challengeCredentials
     }
 
     /// Starts the transfer of one hop. An error ends the attempt in a separate turn of the queue: the first hop may be
@@ -61,7 +62,8 @@ extension RequestCore {
                 isCrossOrigin: isCrossOrigin
             )
             if let sentText { transfer.url = sentText }
-            let trust = try context.trust.decision(for: request.url)
+            guard let url = request.url else { throw URLError.missingURL }
+            let trust = try context.trust.decision(for: url)
             if let trust { transfer.trust = trust.trust }
             if let version = options.minimumTLSVersion { transfer.trust.minimumVersion = version.transfer }
             if let identity = plan.policy.identity { transfer.trust.identity = identity.transfer }
@@ -70,7 +72,7 @@ extension RequestCore {
                 id: id,
                 request: request,
                 sent: sent,
-                url: try request.url ?? { throw URLError.missingURL }(),
+                url: url,
                 sentText: sentText,
                 control: TransferControl(context.engine),
                 upload: upload,

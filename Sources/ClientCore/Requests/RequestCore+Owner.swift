@@ -33,7 +33,7 @@ extension RequestCore {
             retryCount: attempt - 1,
             wasReceived: wasReceived || current.hasEarlierHops,
             maximumDataBytes: plan.makeSink == nil ? maximumDataBytes : nil,
-            hasCredential: snapshot.now.credential != nil,
+            hasCredential: snapshot.credential != nil,
             queued: { receipt in self.perform { $0.wasQueued(attempt, receipt) } }
         ) { answer in
             self.perform { $0.answered(attempt, answer, after: error) }

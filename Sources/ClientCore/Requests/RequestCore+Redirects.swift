@@ -7,7 +7,8 @@ internal import NetwatchTransport
 extension RequestCore {
     /// Returns the redirect; `nil` if the response is not a redirect or must not be followed.
     func redirection(of response: ResponseHead, _ hop: Hop) throws -> Redirection? {
-        guard plan.policy.followsRedirects else { return nil }
+        // The location is searched only in redirects.
+        guard plan.policy.followsRedirects, Redirection.isFollowed(response.status) else { return nil }
         return try Redirection(
             of: hop.request,
             sentAs: hop.sentText,
@@ -100,7 +101,7 @@ extension RequestCore {
             !hop.isAuthenticated,
             !hop.isCrossOrigin, plan.policy.followsRedirects
         else { return nil }
-        return snapshot.now.credential.flatMap { TransferCredentials($0, answering: hop.head) }
+        return snapshot.credential.flatMap { TransferCredentials($0, answering: hop.head) }
             .flatMap { permitted($0, for: hop.url) }
     }
 
@@ -114,7 +115,7 @@ extension RequestCore {
         for challenge: AuthenticationChallenge,
         _ hop: Hop
     ) throws -> URLCredential? {
-        if !hop.isCrossOrigin, let own = snapshot.now.credential { return own }
+        if !hop.isCrossOrigin, let own = snapshot.credential { return own }
         guard let decide = context.delegate.taskDidReceiveChallenge, let session = context.manager else {
             return nil
         }

@@ -60,15 +60,21 @@ actor RequestCore {
         )
     }
 
-    /// - Parameter firstRequest: The adapted request that the first attempt sends, or the error that prevented it. Not
-    ///   used if the request's own owner adds fields to it.
-    init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
+    /// - Parameters:
+    ///   - firstRequest: The adapted request that the first attempt sends, or the error that prevented it. Not used if
+    ///     the request's own owner adds fields to it.
+    ///   - hooks: The session's hooks when the request is created.
+    init(
+        _ plan: RequestPlan,
+        firstRequest: Result<URLRequest, any Error>,
+        hooks: SessionContext.Hooks,
+        context: SessionContext
+    ) {
         self.plan = plan
         self.context = context
         queue = SerialQueue(context.threads)
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
-        let hooks = context.hooks
         options = plan.options.over(hooks.options)
         isTakenUnsent = plan.policy.asksRetrier && hooks.failedRequestOwner?.takesUnsentRequests ?? false
         maximumDataBytes = options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes
@@ -207,13 +213,12 @@ actor RequestCore {
         guard let original = original.value else {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }
-        let hooks = context.hooks
         // The adapter must see the fields that the request's own owner has added since the request was created.
         let isFirstRequest = attempt == 1 && ownerOffer.addedFields.isEmpty
-        let adapted = isFirstRequest ? firstRequest : Result { try hooks.adapt(original, plan.policy) }
-        guard let interceptor = hooks.interceptor, !plan.policy.isAdapted, let request = adapted.value else {
-            return prepared(attempt, adapted)
-        }
+        let adapted =
+            isFirstRequest ? firstRequest : Result { try context.hooks.adapt(original, plan.policy) }
+        guard let interceptor = context.interceptor, !plan.policy.isAdapted, let request = adapted.value
+        else { return prepared(attempt, adapted) }
         guard let session = context.manager else {
             return prepared(attempt, .failure(AFError.sessionDeinitialized))
         }

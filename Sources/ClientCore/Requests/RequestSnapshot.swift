@@ -24,6 +24,9 @@ final class RequestSnapshot: Sendable {
 
     var now: Values { values.withLock { $0 } }
 
+    /// The credential of ``now``. Each transfer reads it, and copying all values takes longer.
+    var credential: URLCredential? { values.withLock { $0.credential } }
+
     func change(_ change: (inout Values) -> Void) {
         values.withLock { change(&$0) }
     }

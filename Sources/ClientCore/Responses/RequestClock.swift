@@ -1,13 +1,14 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// The times of a request's events.
 ///
 /// The wall clock is read once, when the request starts. The monotonic clock measures all later times from there, so
 /// setting the system clock during a request has no effect on them.
 struct RequestClock: Sendable {
-    private var began: (moment: ContinuousClock.Instant, date: Date)?
-    private var firstResponse: ContinuousClock.Instant?
-    private var completed: ContinuousClock.Instant?
+    private var began: (moment: BootInstant, date: Date)?
+    private var firstResponse: BootInstant?
+    private var completed: BootInstant?
 
     /// Records the start. Only the first call counts.
     mutating func start() {
@@ -42,7 +43,7 @@ struct RequestClock: Sendable {
     }
 
     /// Converts a monotonic time to a date.
-    func date(of moment: ContinuousClock.Instant) -> Date? {
+    func date(of moment: BootInstant) -> Date? {
         began.map { $0.date + $0.moment.duration(to: moment).inSeconds }
     }
 }

@@ -81,6 +81,10 @@ final class SessionContext: Sendable {
 
     var hooks: Hooks { currentHooks.withLock { $0 } }
 
+    // Every request reads these two, and copying all hooks takes longer.
+    var interceptor: (any RequestInterceptor)? { currentHooks.withLock { $0.interceptor } }
+    var completionQueue: DispatchQueue { currentHooks.withLock { $0.completionQueue } }
+
     var monitors: [any EventMonitor] {
         hasMonitors.load(ordering: .acquiring) ? hooks.monitors : []
     }

@@ -175,7 +175,7 @@ public final class SessionManager: Sendable {
     /// The interceptor, which adapts and retries requests asynchronously. It adapts requests after ``adapter``, and is
     /// asked about failures that ``retrier`` does not retry. Default: `nil`.
     public var interceptor: (any RequestInterceptor)? {
-        get { context.hooks.interceptor }
+        get { context.interceptor }
         set { context.changeHooks { $0.interceptor = newValue } }
     }
 
@@ -236,7 +236,7 @@ public final class SessionManager: Sendable {
     /// The queue for handlers and progress closures that are added without a queue. Default: the main queue, which the
     /// program must run with `dispatchMain()`, a run loop, or asynchronous top-level code.
     public var completionQueue: DispatchQueue {
-        get { context.hooks.completionQueue }
+        get { context.completionQueue }
         set { context.changeHooks { $0.completionQueue = newValue } }
     }
 
@@ -366,7 +366,7 @@ extension SessionManager {
             plan.original = plan.original.map { $0.adding(owner.addedFields(for: $0)) }
         }
         let adapted = Result { try hooks.adapt(plan.original.get(), plan.policy) }
-        let core = RequestCore(plan, firstRequest: adapted, context: context)
+        let core = RequestCore(plan, firstRequest: adapted, hooks: hooks, context: context)
         let request = make(core)
         context.add(request)
         core.begin(request, starts: hooks.startsImmediately)

@@ -1,21 +1,23 @@
 /// A FIFO queue with amortized constant-time operations.
+///
+/// Its functions are inlinable, because other modules would otherwise run them as generic code.
 package struct FIFOQueue<Element> {
-    private var incoming: [Element] = []
+    @usableFromInline var incoming: [Element] = []
     /// The elements to remove next, in reverse order: the last element is removed first.
-    private var outgoing: [Element] = []
+    @usableFromInline var outgoing: [Element] = []
 
-    package init() {}
+    @inlinable package init() {}
 
-    package var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
+    @inlinable package var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
 
     /// The next element to be removed.
-    package var first: Element? { outgoing.last ?? incoming.first }
+    @inlinable package var first: Element? { outgoing.last ?? incoming.first }
 
-    package mutating func append(_ element: Element) {
+    @inlinable package mutating func append(_ element: Element) {
         incoming.append(element)
     }
 
-    package mutating func popFirst() -> Element? {
+    @inlinable package mutating func popFirst() -> Element? {
         if outgoing.isEmpty {
             outgoing = incoming.reversed()
             incoming = []
@@ -24,13 +26,13 @@ package struct FIFOQueue<Element> {
     }
 
     /// Removes and returns all elements.
-    package mutating func removeAll() -> [Element] {
+    @inlinable package mutating func removeAll() -> [Element] {
         defer { self = FIFOQueue() }
         return outgoing.reversed() + incoming
     }
 
     /// Removes the elements for which the closure returns `false`.
-    package mutating func keep(where isKept: (Element) -> Bool) {
+    @inlinable package mutating func keep(where isKept: (Element) -> Bool) {
         incoming = incoming.filter(isKept)
         outgoing = outgoing.filter(isKept)
     }

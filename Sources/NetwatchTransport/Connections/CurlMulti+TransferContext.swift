@@ -27,7 +27,7 @@ extension CurlMulti: TransferContext {
 
     func didSelectConnection(for transfer: Transfer) {
         let origin = transfer.connectionOrigin
-        connections.use(by: transfer.id, origin, localPort: transfer.ends.localPort)
+        connections.use(by: transfer.id, origin, localPort: transfer.localPort)
     }
 
     func hasUnreadData(connectionOf transfer: Transfer) -> Bool? {

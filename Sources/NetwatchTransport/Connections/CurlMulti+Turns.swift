@@ -49,7 +49,7 @@ extension CurlMulti {
     /// Ends the transfers that have exceeded an idle, response or body timeout.
     func endIdleTransfers() -> Turn {
         idleTimer = nil
-        let now = ContinuousClock.now
+        let now = BootInstant.now
         let late = transfers.values.compactMap { transfer in
             transfer.timeoutMessage(at: now).map { (id: transfer.id, message: $0) }
         }

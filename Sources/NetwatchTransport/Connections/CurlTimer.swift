@@ -8,7 +8,7 @@ struct CurlTimer {
     private let loop: EventLoop
     private let onTimeout: @Sendable () -> Void
     /// The time at which libcurl wants to check its timeouts; `nil` if it waits for none.
-    private var deadline: ContinuousClock.Instant?
+    private var deadline: BootInstant?
     /// The timer for the deadline, or for an earlier deadline that libcurl has replaced since.
     private var timer: EventLoop.Timer?
     /// Whether a call of `onTimeout` is scheduled because libcurl wants to run immediately.
@@ -26,23 +26,25 @@ struct CurlTimer {
     /// libcurl. Therefore, even for a timeout of 0, the loop calls `onTimeout` later.
     mutating func set(milliseconds: Int) {
         guard milliseconds >= 0 else { return deadline = nil }
-        let deadline = ContinuousClock.now + .milliseconds(milliseconds)
-        self.deadline = deadline
         if milliseconds > 0 {
+            let deadline = BootInstant.now + .milliseconds(milliseconds)
+            self.deadline = deadline
             schedule(deadline)
-        } else if !isDue {
+        } else {
+            deadline = .now
+            if !isDue { loop.execute(onTimeout) }
             isDue = true
-            loop.execute(onTimeout)
         }
     }
 
     /// Returns whether libcurl must check its timeouts now. If not, this function sets the timer again if there is a
     /// deadline.
     mutating func fire() -> Bool {
-        if let timer, timer.deadline <= .now { self.timer = nil }
+        let now = BootInstant.now
+        if let timer, timer.deadline <= now { self.timer = nil }
         isDue = false
         guard let deadline else { return false }
-        guard deadline <= .now else {
+        guard deadline <= now else {
             schedule(deadline)
             return false
         }
@@ -55,7 +57,7 @@ struct CurlTimer {
         (timer, deadline) = (nil, nil)
     }
 
-    private mutating func schedule(_ deadline: ContinuousClock.Instant) {
+    private mutating func schedule(_ deadline: BootInstant) {
         if let timer {
             guard deadline < timer.deadline else { return }
             loop.cancel(timer)

@@ -51,7 +51,10 @@ struct SocketWatches {
     /// - Throws: ``SystemError`` of `epoll_ctl`.
     mutating func watch(_ descriptor: CInt, for interest: EventLoop.Interest) throws(SystemError) {
         if let watch = watches[descriptor] {
-            if watch.watched != interest { try loop.update(watch.registration, to: interest) }
+            // The raw values, because `!=` is not specialized for an option set of another module.
+            if watch.watched.rawValue != interest.rawValue {
+                try loop.update(watch.registration, to: interest)
+            }
             watches[descriptor] = Watch(
                 registration: watch.registration,
                 interest: interest,

@@ -56,7 +56,7 @@ struct CurlURL: Equatable {
     /// Checks that the URL is printable ASCII without spaces. libcurl would convert any other host name to punycode and
     /// look that up.
     static func checkBytes(of text: String) throws(TransferFailure) {
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+        guard text.allBytes({ $0 > 0x20 && $0 < 0x7f }) else {
             throw .refused(
                 CURLE_URL_MALFORMAT,
                 "the URL contains spaces, control characters or characters other than ASCII"

@@ -24,7 +24,7 @@ extension TransferEngine {
         _ deliver: @escaping @Sendable ([TransferEvent]) -> Void
     ) -> TransferID {
         let id = TransferID()
-        let startedAt = ContinuousClock.now
+        let startedAt = BootInstant.now
         do throws(SystemError) {
             try startThreads()
         } catch {

@@ -151,7 +151,11 @@ package actor TransferEngine {
         let mayShare =
             target.mayShareConnections && isCurrent
             && multi.reserveConnection(to: target.url.origin, for: id)
-        if mayShare || !target.needsConnector { try launch(id) } else { connect(id, transfer) }
+        if mayShare || !target.needsConnector {
+            try launch(id, transfer, on: multi)
+        } else {
+            connect(id, transfer)
+        }
     }
 
     /// Runs a step of a transfer. Ends the transfer if the step throws. Returns the transfers that may begin in its
@@ -181,8 +185,16 @@ package actor TransferEngine {
     /// - Parameter connection: The connection to use; `nil` to reuse an open one, or for a unix socket.
     func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
+        try launch(id, transfer, on: multi(for: id, transfer), over: connection)
+    }
+
+    private func launch(
+        _ id: TransferID,
+        _ transfer: EngineTransfer,
+        on multi: CurlMulti,
+        over connection: TCPSocket? = nil
+    ) throws(TransferFailure) {
         let timeouts = transfer.remainingTimeouts(isConnected: connection != nil)
-        let multi = try multi(for: id, transfer)
         if let curlTransfer = transfer.curlTransfer {
             try curlTransfer.addAgain(over: connection, timeouts, paused: transfer.paused)
             try multi.add(curlTransfer)

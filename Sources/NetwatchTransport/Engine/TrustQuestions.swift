@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// The questions that transfers wait for, and the calls of the program's checks. A value without I/O.
 ///
 /// Transfers with the same question share one call. A call may never return, and then blocks a thread for ever:
@@ -7,8 +9,6 @@
 /// - The calls in progress, overdue ones included, are limited per host of a check, per check, and in all. A question
 ///   beyond a limit waits until a call has returned. A transfer waits only until its own time limit.
 struct TrustQuestions {
-    typealias Instant = ContinuousClock.Instant
-
     /// A call of the program's check that must be started.
     struct Call: Sendable {
         let number: Int
@@ -20,7 +20,7 @@ struct TrustQuestions {
         /// The transfers that get the answer.
         let transfers: [TransferID]
         /// The start of the lifetime of an accepted server; `nil` if the server must not be remembered.
-        let acceptedAt: Instant?
+        let acceptedAt: BootInstant?
         /// The calls that must be started now.
         let next: [Call]
     }
@@ -38,11 +38,11 @@ struct TrustQuestions {
         let call: Call
         var transfers: [TransferID]
         /// The time at which the call was started; `nil` while the question waits for other calls.
-        var startedAt: Instant?
+        var startedAt: BootInstant?
         /// Whether a newer call with the same question was added, which decides instead.
         var isSuperseded = false
 
-        func isOverdue(at now: Instant) -> Bool {
+        func isOverdue(at now: BootInstant) -> Bool {
             startedAt.map { now >= $0 + TrustQuestions.timeout } ?? false
         }
     }
@@ -60,7 +60,7 @@ struct TrustQuestions {
     private var lastNumber = 0
 
     /// Adds a transfer that waits for an answer. Returns the call that must be started for it, if any.
-    mutating func add(_ transfer: TransferID, _ question: TrustQuestion, at now: Instant) -> [Call] {
+    mutating func add(_ transfer: TransferID, _ question: TrustQuestion, at now: BootInstant) -> [Call] {
         let same = entries.firstIndex { $0.call.question == question && !$0.isOverdue(at: now) }
         if let same {
             entries[same].transfers.append(transfer)
@@ -79,7 +79,7 @@ struct TrustQuestions {
     }
 
     /// Records that a call has returned or could not be started.
-    mutating func end(_ number: Int, isAccepted: Bool, at now: Instant) -> Ended {
+    mutating func end(_ number: Int, isAccepted: Bool, at now: BootInstant) -> Ended {
         guard let index = entries.firstIndex(where: { $0.call.number == number }) else {
             preconditionFailure("a call of a trust check has ended twice")
         }
@@ -107,7 +107,7 @@ struct TrustQuestions {
     }
 
     /// Starts the calls that the limits permit.
-    private mutating func start(_ indices: Range<Int>, at now: Instant) -> [Call] {
+    private mutating func start(_ indices: Range<Int>, at now: BootInstant) -> [Call] {
         var started: [Call] = []
         for index in indices where entries[index].startedAt == nil {
             let call = entries[index].call

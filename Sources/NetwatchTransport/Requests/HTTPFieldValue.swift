@@ -2,13 +2,14 @@
 package enum HTTPFieldValue {
     /// Returns whether the value can be sent. A value must not contain control characters except tabs.
     package static func isValid(_ text: String) -> Bool {
-        text.utf8.allSatisfy(isAllowed)
+        text.allBytes(isAllowed)
     }
 
     /// Returns the error message if the value of a header field cannot be sent, and `nil` if it can. The message shows
     /// the character that is not allowed. It does not show the value, which may be a secret.
     package static func fault(of value: String, in name: String) -> String? {
-        guard let position = value.utf8.firstIndex(where: { !isAllowed($0) }) else { return nil }
+        guard !isValid(value), let position = value.utf8.firstIndex(where: { !isAllowed($0) })
+        else { return nil }
         let character = String(UnicodeScalar(value.utf8[position]))
         let byte = value.utf8.distance(from: value.startIndex, to: position) + 1
         return "the value of the header \(HTTPRequestRules.shown(name)) has \(character.debugDescription) "

@@ -15,7 +15,7 @@ package enum HTTPRequestRules {
     /// Checks that the method is a token (RFC 9110 §9.1) and not CONNECT. CONNECT turns the connection into a tunnel,
     /// which only a proxy can provide. Some servers ignore the case of a method, so `connect` is refused, too.
     package static func fault(ofMethod method: String) -> String? {
-        HTTPToken.isValid(method) && method.uppercased() != "CONNECT" ? nil : refusal(ofMethod: method)
+        HTTPToken.isValid(method) && !method.equalsIgnoringCase("CONNECT") ? nil : refusal(ofMethod: method)
     }
 
     /// Checks that a HEAD request has no body.
@@ -40,11 +40,14 @@ package enum HTTPRequestRules {
     /// `trailers`, too (RFC 9113 §8.2.2).
     package static func fault(ofFraming name: String, _ value: String, _ length: BodyLength) -> String? {
         let isSendable =
-            switch name.lowercased() {
-            case "transfer-encoding": false
-            case "content-length": isLength(value, length)
-            case "te": value.listElements.allSatisfy { ["", "trailers"].contains($0.lowercased()) }
-            default: true
+            if name.equalsIgnoringCase("Transfer-Encoding") {
+                false
+            } else if name.equalsIgnoringCase("Content-Length") {
+                isLength(value, length)
+            } else if name.equalsIgnoringCase("TE") {
+                value.listElements.allSatisfy { ["", "trailers"].contains($0.lowercased()) }
+            } else {
+                true
             }
         return isSendable ? nil : framingRefusal(name)
     }

@@ -61,8 +61,5 @@ extension TransferRequest {
 
 extension TransferRequest.Header {
     /// Returns whether the header has this name. The comparison ignores case (RFC 9110 §5.1).
-    package func isNamed(_ other: String) -> Bool {
-        name.utf8.count == other.utf8.count
-            && zip(name.utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
-    }
+    package func isNamed(_ other: String) -> Bool { name.equalsIgnoringCase(other) }
 }

@@ -28,6 +28,9 @@ package struct TransferCredentials: Hashable, Sendable {
         package static let negotiate = Schemes(rawValue: 8)
 
         package static let all: Schemes = [.basic, .digest, .ntlm, .negotiate]
+
+        // The function of `OptionSet` is not specialized in other modules, where it is slow.
+        package var isEmpty: Bool { rawValue == 0 }
     }
 
     package var user: String
@@ -60,11 +63,12 @@ package struct TransferCredentials: Hashable, Sendable {
 extension TransferCredentials.Schemes {
     /// Creates the schemes of libcurl's `CURLAUTH_…` bits. Other bits are ignored.
     init(mask: Int) {
-        let bits: [(Self, UInt)] = [
-            (.basic, netwatch_auth_basic), (.digest, netwatch_auth_digest), (.ntlm, netwatch_auth_ntlm),
-            (.negotiate, netwatch_auth_negotiate),
-        ]
-        self = Self(bits.filter { UInt(bitPattern: mask) & $0.1 != 0 }.map(\.0))
+        let bits = UInt(bitPattern: mask)
+        self.init(rawValue: 0)
+        if bits & netwatch_auth_basic != 0 { insert(.basic) }
+        if bits & netwatch_auth_digest != 0 { insert(.digest) }
+        if bits & netwatch_auth_ntlm != 0 { insert(.ntlm) }
+        if bits & netwatch_auth_negotiate != 0 { insert(.negotiate) }
     }
 
     /// The value of `CURLOPT_HTTPAUTH`.

@@ -7,8 +7,10 @@ internal import NetwatchEventLoop
 final class TransferTarget {
     let request: TransferRequest
     let url: CurlURL
-    /// The addresses to connect to. Empty until the host has been looked up, and always for unix sockets.
-    private(set) var candidates: [ConnectionCandidate] = []
+    /// ``TransferRequest/decodesBody``, stored because it compares the names of all header fields.
+    let decodesBody: Bool
+    /// The addresses that a lookup of the host has found.
+    private var found: [ConnectionCandidate] = []
 
     /// Validates a request and parses its URL.
     ///
@@ -17,12 +19,18 @@ final class TransferTarget {
         try request.validate()
         url = try origins.url(request.url)
         self.request = request
+        decodesBody = request.decodesBody
         if let literal = url.literal {
-            try setAddresses(CollectionOfOne(literal))
-        } else if let known = request.candidates {
-            candidates = known
-            if known.isEmpty { throw .noAddress(of: nil) }
+            guard mayConnect(to: literal) else { throw .noAddress(of: request.binding?.family) }
+        } else if let known = request.candidates, known.isEmpty {
+            throw .noAddress(of: nil)
         }
+    }
+
+    /// The addresses to connect to. Empty until the host has been looked up, if that is needed.
+    var candidates: [ConnectionCandidate] {
+        guard let literal = url.literal else { return request.candidates ?? found }
+        return [ConnectionCandidate(literal, binding: request.binding)]
     }
 
     var needsLookup: Bool {
@@ -32,14 +40,16 @@ final class TransferTarget {
     /// Sets the addresses of the host.
     ///
     /// - Throws: ``TransferFailure`` with code 6 (could not resolve) if the transfer cannot use any of them.
-    func setAddresses(_ found: some Sequence<IPAddress>) throws(TransferFailure) {
-        // A transfer that is bound to an address can use only addresses of the same family.
+    func setAddresses(_ addresses: [IPAddress]) throws(TransferFailure) {
+        found = addresses.filter(mayConnect).map { ConnectionCandidate($0, binding: request.binding) }
+        if found.isEmpty { throw .noAddress(of: request.binding?.family) }
+    }
+
+    /// Returns whether the transfer can use an address. If it is bound to an address, it can use only addresses of the
+    /// same family.
+    private func mayConnect(to address: IPAddress) -> Bool {
         let family = request.binding?.family
-        candidates = []
-        for address in found where family == nil || address.family == family {
-            candidates.append(ConnectionCandidate(address, binding: request.binding))
-        }
-        if candidates.isEmpty { throw .noAddress(of: family) }
+        return family == nil || address.family == family
     }
 
     /// Whether the engine makes the connection. libcurl itself connects to unix sockets, because that never blocks.

@@ -114,7 +114,7 @@ struct HeadParser {
         guard method != "HEAD", status != 204, status != 304 else { return nil }
         let names = fields.listElements(of: "Transfer-Encoding")
             .map { String(decoding: $0, as: UTF8.self).lowercased() }
-        guard !names.allSatisfy(["", "chunked", "identity"].contains) else { return nil }
+        guard names.contains(where: { !["", "chunked", "identity"].contains($0) }) else { return nil }
         return fields.values(of: "Transfer-Encoding").joined(separator: ", ")
     }
 

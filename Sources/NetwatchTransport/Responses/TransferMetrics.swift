@@ -7,7 +7,7 @@ package import NetwatchEventLoop
 /// header bytes are sums over all times.
 package struct TransferMetrics: Hashable, Sendable {
     /// The time at which the caller passed the transfer to the engine.
-    package var startedAt: ContinuousClock.Instant
+    package var startedAt: BootInstant
     /// The time at which the transfer stopped waiting for other transfers to the same host.
     package var begun: Duration?
     /// The time at which the name lookup succeeded or failed; `nil` also if no lookup was needed.
@@ -54,7 +54,7 @@ package struct TransferMetrics: Hashable, Sendable {
     /// Whether the request went over TLS.
     package var usedTLS = false
 
-    package init(startedAt: ContinuousClock.Instant) {
+    package init(startedAt: BootInstant) {
         self.startedAt = startedAt
     }
 }

@@ -1,4 +1,5 @@
 internal import CNetwatchCurl
+internal import NetwatchEventLoop
 
 /// A measurement of how long a transfer has neither sent nor received bytes.
 ///
@@ -9,9 +10,9 @@ struct IdleTracker {
     /// The interval between checks. A timeout may be detected up to two intervals late.
     static let interval = Duration.seconds(1)
 
-    /// The time of the last check that found new bytes.
-    private var lastChange = ContinuousClock.now
-    private var bytes: Int64 = -1
+    /// The last check that found new bytes, and their number; `nil` before the first check, and while silence is
+    /// allowed.
+    private var lastChange: (time: BootInstant, bytes: Int64)?
 
     /// Records the number of bytes at a check, and compares the silence with the timeout.
     ///
@@ -21,19 +22,19 @@ struct IdleTracker {
     ///   - bytes: The number of bytes transferred so far; `nil` while silence is allowed, which restarts the
     ///     measurement.
     /// - Returns: Whether no bytes were transferred for at least `timeout`.
-    mutating func exceeds(_ timeout: Duration, at now: ContinuousClock.Instant, bytes: Int64?) -> Bool {
-        guard let bytes, bytes == self.bytes else {
-            (lastChange, self.bytes) = (now, bytes ?? -1)
+    mutating func exceeds(_ timeout: Duration, at now: BootInstant, bytes: Int64?) -> Bool {
+        guard let last = lastChange, last.bytes == bytes else {
+            lastChange = bytes.map { (now, $0) }
             return false
         }
-        return lastChange.duration(to: now) >= timeout
+        return last.time.duration(to: now) >= timeout
     }
 }
 
 extension Transfer {
     /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isResponseLate`` if
     /// the response timeout is exceeded.
-    func timeoutMessage(at now: ContinuousClock.Instant) -> String? {
+    func timeoutMessage(at now: BootInstant) -> String? {
         let responseTimeout = currentResponseTimeout
         if let timeout = responseTimeout ?? request.idleTimeout, isIdle(for: timeout, at: now) {
             isResponseLate = responseTimeout != nil
@@ -45,7 +46,7 @@ extension Transfer {
         return "the response body took longer than \(request.bodyTimeout ?? .zero)"
     }
 
-    private func bodyIsLate(at now: ContinuousClock.Instant) -> Bool {
+    private func bodyIsLate(at now: BootInstant) -> Bool {
         guard let timeout = request.bodyTimeout, let start = output.headDelivered else { return false }
         return start.duration(to: now) >= timeout
     }
@@ -58,7 +59,7 @@ extension Transfer {
 
     /// Whether no bytes were transferred for `timeout`. The time in which a body source has no data counts; the time of
     /// a pause does not.
-    private func isIdle(for timeout: Duration, at now: ContinuousClock.Instant) -> Bool {
+    private func isIdle(for timeout: Duration, at now: BootInstant) -> Bool {
         idleTracker.exceeds(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }
 

@@ -238,7 +238,7 @@ extension Transfer {
         )
     }
 
-    private var localPort: Int { handle.long(CURLINFO_LOCAL_PORT) }
+    var localPort: Int { handle.long(CURLINFO_LOCAL_PORT) }
 
     var isReady: Bool { times.requestReady != nil }
 
@@ -262,9 +262,9 @@ extension Transfer {
 
     private var metrics: TransferMetrics {
         var metrics = reporter.metrics
-        times.fill(&metrics, handle, isReused: reusedConnection)
-        metrics.fill(from: handle)
         metrics.reusedConnection = reusedConnection
+        times.fill(&metrics, handle, isReused: metrics.reusedConnection)
+        metrics.fill(from: handle)
         metrics.usedTLS = url.isSecure && isReady
         return metrics
     }

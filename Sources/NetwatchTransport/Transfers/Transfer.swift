@@ -49,7 +49,6 @@ final class Transfer {
     let handle: TransferHandle
     var bodyReader: TransferBodyReader
     var head: HeadParser
-    private let decodesBody: Bool
     /// The decoder of the current response's body; `nil` if the body is not decoded.
     private(set) var decoder: ContentDecoder?
     var flow: TransferFlow
@@ -112,7 +111,6 @@ final class Transfer {
         flow = TransferFlow(paused: paused)
         output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)
-        decodesBody = target.request.decodesBody
         if usedHandle == nil { try setCallbacks() }
         try handle.prepare(for: self, timeouts)
         // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
@@ -213,7 +211,7 @@ final class Transfer {
 
     /// Prepares to decode the body of a response, if it is encoded and the caller has requested that.
     func prepareDecoder(for head: TransferHead) {
-        let codings = decodesBody ? head.fields.values(of: "Content-Encoding") : []
+        let codings = target.decodesBody ? head.fields.values(of: "Content-Encoding") : []
         decoder = codings.isEmpty ? nil : ContentDecoder(codings)
     }
 

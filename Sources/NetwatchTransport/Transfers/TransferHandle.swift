@@ -20,10 +20,10 @@ final class TransferHandle {
             let request = target.request
             guard !request.isSentWithBody, request.credentials == nil, target.mayShareConnections,
                 // A user name in the URL. In a path, the character only prevents the reuse of the handle.
-                !request.url.utf8.contains(UInt8(ascii: "@"))
+                request.url.allBytes({ $0 != UInt8(ascii: "@") })
             else { return nil }
             method = request.method
-            decodesBody = request.decodesBody
+            decodesBody = target.decodesBody
             streamWeight = request.streamWeight
             origin = target.url.origin
         }

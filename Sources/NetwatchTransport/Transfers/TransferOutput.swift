@@ -1,9 +1,11 @@
+internal import NetwatchEventLoop
+
 /// The events of a transfer that have not been delivered yet.
 ///
 /// The transfer delivers them at the end of a turn, for which it registers once.
 struct TransferOutput {
     /// The time at which the head was added to the events.
-    private(set) var headDelivered: ContinuousClock.Instant?
+    private(set) var headDelivered: BootInstant?
     private var events = EventBuffer()
     private var progress: TransferProgress
     private var milestones: Transfer.Milestones = []

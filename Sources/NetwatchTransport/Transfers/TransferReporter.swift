@@ -12,7 +12,7 @@ final class TransferReporter {
 
     init(
         of request: TransferRequest,
-        startedAt: ContinuousClock.Instant,
+        startedAt: BootInstant,
         deliver: @escaping @Sendable ([TransferEvent]) -> Void
     ) {
         metrics = TransferMetrics(startedAt: startedAt)

@@ -1,11 +1,11 @@
+internal import NetwatchEventLoop
+
 /// The servers that a program's check has accepted. A value without I/O.
 ///
 /// An entry is valid only for the same host, the same certificates in the same order, byte by byte, and the same
 /// verdict of OpenSSL. So a server that presents other certificates, or whose certificate has expired meanwhile, is not
 /// in the list. A rejected server is never remembered.
 struct AcceptedServers {
-    typealias Instant = ContinuousClock.Instant
-
     /// The time for which handshakes with an accepted server need no question, from the start of the program's code.
     /// Open connections outlive it. A program that changes its mind, for example because of a new revocation list, is
     /// asked again after this time.
@@ -15,13 +15,13 @@ struct AcceptedServers {
     /// found locally, and usually less than 0.5 MB.
     static let capacity = 64
 
-    private var expirations: [PresentedTrust: Instant] = [:]
+    private var expirations: [PresentedTrust: BootInstant] = [:]
 
-    func contains(_ server: PresentedTrust, at now: Instant) -> Bool {
+    func contains(_ server: PresentedTrust, at now: BootInstant) -> Bool {
         expirations[server].map { now < $0 } ?? false
     }
 
-    mutating func insert(_ server: PresentedTrust, at now: Instant) {
+    mutating func insert(_ server: PresentedTrust, at now: BootInstant) {
         expirations[server] = now + Self.lifetime
         guard expirations.count > Self.capacity else { return }
         if let oldest = expirations.min(by: { $0.value < $1.value }) { expirations[oldest.key] = nil }

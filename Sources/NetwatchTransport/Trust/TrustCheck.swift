@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// A custom check of a server's certificates. It is equal only to itself, because closures cannot be compared.
@@ -45,7 +46,7 @@ package final class TrustCheck: Hashable, Sendable {
     /// Remembers a server that the program has accepted.
     ///
     /// - Parameter start: The time at which the program's code was called.
-    func remember(_ server: PresentedTrust, since start: ContinuousClock.Instant) {
+    func remember(_ server: PresentedTrust, since start: BootInstant) {
         accepted.withLock { $0.insert(server, at: start) }
     }
 

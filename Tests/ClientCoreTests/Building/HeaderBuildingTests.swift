@@ -36,6 +36,15 @@ internal import Testing
         #expect(try fields([:]) == [.init("DNT", "1"), .init("User-Agent", "theirs")])
     }
 
+    @Test(arguments: [HTTPHeaders(), ["A": "1"]])
+    func `a request without User-Agent gets netwatch's after its other fields`(own: HTTPHeaders) throws {
+        let request = try URLRequest(url: "http://h", method: .get, headers: own)
+        let settings = SessionSettings()
+        let fields = TransferRequest.headers(of: request, settings: settings, isCrossOrigin: false)
+        #expect(fields.last == .init("User-Agent", TransferRequest.defaultUserAgent))
+        #expect(fields.count == own.count + 1)
+    }
+
     @Test func `names keep their case, and a lookup ignores case`() throws {
         var request = try URLRequest(url: "http://h", method: .get, headers: ["ETag": "1", "x-ONE": "2"])
         #expect(request.allHTTPHeaderFields == ["ETag": "1", "x-ONE": "2"])

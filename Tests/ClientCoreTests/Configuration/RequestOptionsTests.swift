@@ -63,7 +63,8 @@ internal import Testing
 
     private func idleTimeout(of request: any URLRequestConvertible) -> Duration? {
         let plan = RequestPlan(request)
-        let core = RequestCore(plan, firstRequest: plan.original, context: session.context)
+        let context = session.context
+        let core = RequestCore(plan, firstRequest: plan.original, hooks: context.hooks, context: context)
         return plan.original.value.map { core.idleTimeout(of: $0) }
     }
 
