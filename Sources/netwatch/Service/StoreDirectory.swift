@@ -1,6 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import OfflineQueue
 
 /// Checks a queue's directory before it is opened.
 enum StoreDirectory {
@@ -44,13 +45,12 @@ enum StoreDirectory {
     ///
     /// - Throws: An error with status 78.
     static func requireDatabase(in path: String) throws(CommandError) {
-        let remains = ["spool", "queue.sqlite-wal"].filter { access("\(path)/\($0)", F_OK) == 0 }
-        guard !remains.isEmpty, access("\(path)/queue.damaged", F_OK) != 0 else { return }
-        guard access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return }
+        guard OfflineQueue.hasLostDatabase(directory: path) else { return }
         throw CommandError(
             .unusableStore,
             "the queue's database `\(path)/queue.sqlite` is missing",
-            hint: "if the file was moved away, move it back; otherwise restore a copy of the whole directory"
+            hint: "if the file was moved away, move it back; otherwise restore a copy of the whole "
+                + "directory; without a copy, `netwatch queue verify --set-aside` moves the remaining files away"
         )
     }
 
