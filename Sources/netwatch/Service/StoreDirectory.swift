@@ -62,6 +62,10 @@ enum StoreDirectory {
             try systemCall("setuid") { setuid(owner.user) }
             try systemCall("access \(path)") { access(path, R_OK | W_OK | X_OK) }
         } catch {
+            guard error.errno != EROFS else {
+                let reason = errnoDescription(error.errno)
+                throw CommandError(.unknown, "could not open the queue in `\(path)`: \(reason)")
+            }
             throw CommandError(
                 .noPermission,
                 "could not open `\(path)` as its owner, \(SystemUser(id: owner.user)): \(error)",
