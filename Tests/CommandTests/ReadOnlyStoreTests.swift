@@ -25,7 +25,9 @@ internal import Testing
             echo status $?
             """.utf8
         ).write(to: URL(filePath: script))
-        return try VethTestbed().near.shell("unshare -m sh \(script)")
+        return try withExtendedLifetime(queue) {
+            try VethTestbed().near.shell("unshare -m sh \(script)")
+        }
     }
 
     @Test(arguments: ["serve", "queue list", "queue verify"])

@@ -79,7 +79,8 @@ enum StoreDirectory {
             .usage,
             "there is no queue in `\(path)`" + (reason.map { ": \($0)" } ?? ""),
             hint: SystemUnit.isInstalled && path == ServicePaths.systemState
-                ? SystemUnit.startHint : "`netwatch serve --state-dir DIRECTORY` creates a queue"
+                ? SystemUnit.startHint(stateDirectory: path)
+                : "`netwatch serve --state-dir DIRECTORY` creates a queue"
         )
     }
 
