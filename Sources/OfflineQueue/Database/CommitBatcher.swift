@@ -285,8 +285,8 @@ extension CommitBatcher {
             : QueueError(
                 .storeFailed,
                 "a write to the queue's database `\(directory.databasePath)` failed: "
-                    + "\(StoreFault.explained(words, at: directory.databasePath)); the queue writes nothing more until it "
-                    + "is opened again",
+                    + StoreFault.explained(words, at: directory.databasePath)
+                    + "; the queue writes nothing more until it is opened again",
                 path: directory.databasePath
             )
         refuse(with: failure)

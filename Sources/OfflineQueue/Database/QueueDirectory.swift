@@ -23,9 +23,9 @@ final class QueueDirectory: Sendable {
     ///
     /// - Parameter allowsLostDatabase: Whether to create the database file even if the directory has had one. Default
     ///   `false`: the loss of the requests would go unnoticed.
-    /// - Throws: ``QueueError``: `alreadyOwned` if another process holds a lock. `storeUnusable` if the database file was
-    ///   removed or moved away; no file is created then. `directoryUnusable` if a system call fails, or if other users
-    ///   can access the directory and it contains files but no `queue.lock`.
+    /// - Throws: ``QueueError``: `alreadyOwned` if another process holds a lock. `storeUnusable` if the database file
+    ///   was removed or moved away; no file is created then. `directoryUnusable` if a system call fails, or if other
+    ///   users can access the directory and it contains files but no `queue.lock`.
     init(path: String, allowsLostDatabase: Bool = false) throws(QueueError) {
         self.path = path
         try Self.makeDirectory(path)
@@ -117,8 +117,8 @@ final class QueueDirectory: Sendable {
 extension QueueDirectory {
     /// Returns whether a directory has no database file, but had one: the spool and the log are created after it.
     ///
-    /// Returns `false` if damage is recorded, because moving a damaged store away may have been interrupted after it moved
-    /// the database. Opening the queue then reports the damage.
+    /// Returns `false` if damage is recorded, because moving a damaged store away may have been interrupted after it
+    /// moved the database. Opening the queue then reports the damage.
     static func hasLostDatabase(_ path: String) -> Bool {
         guard access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return false }
         return access("\(path)/queue.damaged", F_OK) != 0
@@ -141,8 +141,8 @@ extension QueueDirectory {
     /// Takes both locks, the directory's first. If the lock file was removed while another process owns the queue, this
     /// process is refused before it creates a new lock file.
     ///
-    /// - Parameter requiresDatabase: Whether to throw if the database was removed, before the lock file is created. Checked
-    ///   while the directory is locked, because moving a store away removes the database first.
+    /// - Parameter requiresDatabase: Whether to throw if the database was removed, before the lock file is created.
+    ///   Checked while the directory is locked, because moving a store away removes the database first.
     private static func takeLocks(of path: String, requiresDatabase: Bool) throws(QueueError) -> Locks {
         let directory = try taking(path) { () throws(LockFile.Failure) in
             try LockFile.taking(directory: path)

@@ -50,8 +50,8 @@ extension StoreFault {
         }
     }
 
-    /// Returns an error message of SQLite with its cause if the file system is read-only. The kernel makes a file system
-    /// read-only after a disk error. SQLite then reports only that it cannot open or write a file.
+    /// Returns an error message of SQLite with its cause if the file system is read-only. The kernel makes a file
+    /// system read-only after a disk error. SQLite then reports only that it cannot open or write a file.
     ///
     /// - Parameter path: The path of the database.
     static func explained(_ words: String, at path: String) -> String {

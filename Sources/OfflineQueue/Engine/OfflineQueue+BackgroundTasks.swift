@@ -27,8 +27,8 @@ extension OfflineQueue {
 
     /// Removes the spool files that a crash left without a row.
     ///
-    /// A file is removed only if neither the index nor the table has a row that refers to it, because a damaged index may
-    /// miss rows. Usually the index finds a row for every file, and the tables are not read.
+    /// A file is removed only if neither the index nor the table has a row that refers to it, because a damaged index
+    /// may miss rows. Usually the index finds a row for every file, and the tables are not read.
     ///
     /// Errors are ignored, because these files only take up space. The next start tries again.
     func sweepSpool() async {

@@ -35,8 +35,8 @@ final class Inspector: Sendable {
 
     /// Checks the database and the spool.
     ///
-    /// - Parameter isNamed: Returns whether a row currently refers to the spool file of this name, according to an index.
-    ///   May block.
+    /// - Parameter isNamed: Returns whether a row currently refers to the spool file of this name, according to an
+    ///   index. May block.
     func inspect(
         _ spool: BodySpool,
         isNamed: @escaping @Sendable (String) -> Bool
@@ -79,8 +79,8 @@ final class Inspector: Sendable {
         return try await unusedFiles(among: [name]).isEmpty
     }
 
-    /// Returns the spool files to which no row refers, according to the tables. If the tables are damaged, no file counts
-    /// as unused.
+    /// Returns the spool files to which no row refers, according to the tables. If the tables are damaged, no file
+    /// counts as unused.
     private func unusedFiles(among names: [String]) async throws -> [String] {
         do {
             return try await SpoolFileNames.unused(among: names) { place in

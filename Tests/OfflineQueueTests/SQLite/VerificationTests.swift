@@ -124,8 +124,8 @@ internal import Testing
     }
 }
 
-/// Makes an index miss every row that it must contain, as damage of a disk can. SQLite notices the damage only in a full
-/// check.
+/// Makes an index miss every row that it must contain, as damage of a disk can. SQLite notices the damage only in a
+/// full check.
 private func emptyIndex(_ name: String, of directory: TemporaryDirectory) throws {
     func replaceCondition(_ old: String, with new: String) throws {
         try edit(
