@@ -27,8 +27,8 @@ struct ServeCommand: AsyncParsableCommand {
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
             socket could not be opened; 64 for wrong arguments; 75 if the group database cannot be read; 78 if a \
             restart cannot help: the store is damaged, belongs to another program or a newer netwatch, or was \
-            removed, moved or replaced while the service ran; the configuration has faults; or the directory of \
-            credentials or the file of encryption keys cannot be used.
+            removed, moved or replaced while the service ran; the database is missing; the configuration has \
+            faults; or the directory of credentials or the file of encryption keys cannot be used.
             """
     )
 
@@ -128,6 +128,7 @@ struct ServeCommand: AsyncParsableCommand {
         let configuration = try file.reading { () throws(InvalidConfiguration) in
             try self.configuration(base)
         }
+        try StoreDirectory.requireDatabase(in: configuration.stateDirectory)
         let threshold = LogThreshold(configuration.logLevel)
         let daemon = NetwatchDaemon(
             configuration: configuration,

@@ -64,7 +64,7 @@ struct DoctorCommandTests {
         #expect(
             run.output.contains(
                 "service        warning  not running (no process listens on `\(socket)`); "
-                    + "`netwatch serve` starts the service"
+                    + "`netwatch serve --socket '\(socket)'` starts the service"
             ),
             "\(run.output)"
         )

@@ -55,6 +55,29 @@ internal import Testing
         #expect(try await service.process.end() == .exited(78))
     }
 
+    @Test func `a service whose database was moved away does not start, and creates nothing`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let (state, kept) = (queue.directory.file("state"), queue.directory.file("kept"))
+        try shell("mv \(state)/queue.sqlite \(kept)")
+        let before = try shell("ls -AR \(state)")
+        let run = try await Command.run(
+            "serve",
+            "--state-dir",
+            state,
+            "--socket",
+            queue.directory.file("other")
+        )
+        #expect(run.ending == .exited(78))
+        let errors = run.errors.joined(separator: "\n")
+        #expect(errors.contains("`\(state)/queue.sqlite` is missing"), "\(errors)")
+        #expect(errors.contains("move it back"), "\(errors)")
+        #expect(try shell("ls -AR \(state)") == before)
+        try shell("mv \(kept) \(state)/queue.sqlite")
+        let service = try await RunningService(in: queue.directory)
+        #expect(try await service.queue().count == 1)
+        try await service.stop()
+    }
+
     // MARK: The log
 
     /// Creates a state directory as SIGKILL leaves it: the requests are in the WAL, not in the database file.

@@ -35,6 +35,7 @@ internal import Testing
 /// A queue that has no requests at the first edit, and some at later edits.
 private final class FillingQueue: ServiceTransport {
     let name = "the test"
+    let startHint = "the test has started it"
     /// Whether each edit was a dry run.
     let isDryRun = Mutex<[Bool]>([])
 

@@ -1,3 +1,4 @@
+internal import NetwatchService
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -5,14 +6,53 @@ internal import Testing
 
 /// The systemd unit of the service, as commands see it.
 @Suite struct SystemUnitTests {
-    @Test func `an installed unit is started by systemctl`() throws {
+    private static let systemSocket = "/run/netwatch/netwatch.sock"
+    private static let systemState = "/var/lib/netwatch"
+
+    private func socketHint(
+        _ socket: String,
+        isInstalled: Bool,
+        _ environment: [String: String] = [:]
+    ) -> String {
+        let paths = ServicePaths(environment: environment, isRoot: true)
+        return SystemUnit.startHint(
+            socket: ArgumentBytes(socket.utf8),
+            isInstalled: isInstalled,
+            paths: paths
+        )
+    }
+
+    @Test func `systemctl is proposed only for the socket of an installed unit`() {
+        let (unit, serve) = (
+            "`systemctl start netwatch` starts the service", "`netwatch serve` starts the service"
+        )
+        let other = "`netwatch serve --socket '/s'` starts the service"
+        #expect(socketHint(Self.systemSocket, isInstalled: true) == unit)
+        #expect(socketHint(Self.systemSocket, isInstalled: false) == serve)
+        #expect(socketHint("/s", isInstalled: true, ["NETWATCH_SOCKET": "/s"]) == serve)
+        for isInstalled in [true, false] { #expect(socketHint("/s", isInstalled: isInstalled) == other) }
+    }
+
+    @Test func `systemctl is proposed only for the directory of an installed unit`() {
+        let paths = ServicePaths(environment: ["STATE_DIRECTORY": "/d"], isRoot: true)
+        func hint(_ path: String, isInstalled: Bool) -> String {
+            SystemUnit.startHint(stateDirectory: path, isInstalled: isInstalled, paths: paths)
+        }
+        #expect(hint(Self.systemState, isInstalled: true) == "`systemctl start netwatch` starts the service")
+        #expect(
+            hint(Self.systemState, isInstalled: false)
+                == "`netwatch serve --state-dir '/var/lib/netwatch'` starts the service"
+        )
+        #expect(hint("/d", isInstalled: true) == "`netwatch serve` starts the service")
+        #expect(hint("/e", isInstalled: true) == "`netwatch serve --state-dir '/e'` starts the service")
+    }
+
+    @Test func `the unit is searched for in its directories`() throws {
         let directory = try ScratchDirectory()
         let directories = [directory.file("none"), directory.path]
         #expect(!SystemUnit.exists(in: directories))
         _ = try directory.write([], to: "netwatch.service")
         #expect(SystemUnit.exists(in: directories))
-        #expect(SystemUnit.hint(isInstalled: true) == "`systemctl start netwatch` starts the service")
-        #expect(SystemUnit.hint(isInstalled: false) == "`netwatch serve` starts the service")
     }
 
     @Test(arguments: [

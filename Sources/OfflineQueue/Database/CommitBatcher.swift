@@ -284,8 +284,9 @@ extension CommitBatcher {
             ? StoreFault.damaged(words).error(path: directory.databasePath)
             : QueueError(
                 .storeFailed,
-                "a write to the queue's database `\(directory.databasePath)` failed: \(words); the queue writes nothing "
-                    + "more until it is opened again",
+                "a write to the queue's database `\(directory.databasePath)` failed: "
+                    + StoreFault.explained(words, at: directory.databasePath)
+                    + "; the queue writes nothing more until it is opened again",
                 path: directory.databasePath
             )
         refuse(with: failure)

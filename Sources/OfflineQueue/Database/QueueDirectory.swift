@@ -21,12 +21,15 @@ final class QueueDirectory: Sendable {
     /// Creates the directory (mode 0700) and the database file (mode 0600) if they are missing, regardless of the
     /// umask, and takes the locks. Blocks.
     ///
-    /// - Throws: ``QueueError``: `alreadyOwned` if another process holds a lock. `directoryUnusable` if a system call
-    ///   fails, or if other users can access the directory and it contains files but no `queue.lock`.
-    init(path: String) throws(QueueError) {
+    /// - Parameter allowsLostDatabase: Whether to create the database file even if the directory has had one. Default
+    ///   `false`: the loss of the requests would go unnoticed.
+    /// - Throws: ``QueueError``: `alreadyOwned` if another process holds a lock. `storeUnusable` if the database file
+    ///   was removed or moved away; no file is created then. `directoryUnusable` if a system call fails, or if other
+    ///   users can access the directory and it contains files but no `queue.lock`.
+    init(path: String, allowsLostDatabase: Bool = false) throws(QueueError) {
         self.path = path
         try Self.makeDirectory(path)
-        locks = Mutex(try Self.takeLocks(of: path))
+        locks = Mutex(try Self.takeLocks(of: path, requiresDatabase: !allowsLostDatabase))
         try Self.makeFile("\(path)/queue.sqlite")
         try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
@@ -36,7 +39,7 @@ final class QueueDirectory: Sendable {
     /// - Throws: ``QueueError``: `alreadyOwned` or `directoryUnusable`.
     init(existing path: String) throws(QueueError) {
         self.path = path
-        locks = Mutex(try Self.takeLocks(of: path))
+        locks = Mutex(try Self.takeLocks(of: path, requiresDatabase: false))
     }
 
     /// Releases the locks.
@@ -109,15 +112,55 @@ final class QueueDirectory: Sendable {
     }
 }
 
+// MARK: - A lost database
+
+extension QueueDirectory {
+    /// Returns whether a directory has no database file, but had one: the spool and the log are created after it.
+    ///
+    /// Returns `false` if damage is recorded, because moving a damaged store away may have been interrupted after it
+    /// moved the database. Opening the queue then reports the damage.
+    static func hasLostDatabase(_ path: String) -> Bool {
+        guard access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return false }
+        return access("\(path)/queue.damaged", F_OK) != 0
+            && ["spool", "queue.sqlite-wal"].contains { access("\(path)/\($0)", F_OK) == 0 }
+    }
+
+    private static func lostDatabase(in path: String) -> QueueError {
+        QueueError(
+            .storeUnusable,
+            "the queue's database `\(path)/queue.sqlite` is missing, but its log or its spool exists; if the file was "
+                + "moved away, move it back; otherwise restore a copy of the whole directory",
+            path: "\(path)/queue.sqlite"
+        )
+    }
+}
+
 // MARK: - The lock
 
 extension QueueDirectory {
     /// Takes both locks, the directory's first. If the lock file was removed while another process owns the queue, this
     /// process is refused before it creates a new lock file.
-    private static func takeLocks(of path: String) throws(QueueError) -> Locks {
+    ///
+    /// - Parameter requiresDatabase: Whether to throw if the database was removed, before the lock file is created.
+    ///   Checked while the directory is locked, because moving a store away removes the database first.
+    private static func takeLocks(of path: String, requiresDatabase: Bool) throws(QueueError) -> Locks {
+        let directory = try taking(path) { () throws(LockFile.Failure) in
+            try LockFile.taking(directory: path)
+        }
+        if requiresDatabase, hasLostDatabase(path) { throw lostDatabase(in: path) }
+        let file = try taking(path) { () throws(LockFile.Failure) in
+            try LockFile.taking("\(path)/queue.lock")
+        }
+        return Locks(directory: directory, file: file)
+    }
+
+    private static func taking(
+        _ path: String,
+        _ take: () throws(LockFile.Failure) -> LockFile
+    ) throws(QueueError) -> LockFile {
         let file = "\(path)/queue.lock"
         do throws(LockFile.Failure) {
-            return Locks(directory: try LockFile.taking(directory: path), file: try LockFile.taking(file))
+            return try take()
         } catch {
             if case .held(nil) = error {
                 throw QueueError(.held(by: LockFile.owner(namedIn: file)), path: file)

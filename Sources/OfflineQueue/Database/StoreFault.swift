@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Glibc
 internal import NetwatchEventLoop
 
 /// The reasons why a database cannot be opened, grouped by what the user can do.
@@ -33,7 +34,7 @@ enum StoreFault: Error {
         case .passing(let why):
             QueueError(
                 .storeUnavailable,
-                "the queue's database `\(path)` cannot be opened now: \(why)",
+                "the queue's database `\(path)` cannot be opened now: \(Self.explained(why, at: path))",
                 path: path
             )
         }
@@ -47,6 +48,14 @@ extension StoreFault {
         case let error as DatabaseError: [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
         default: error is DamagedColumn
         }
+    }
+
+    /// Returns an error message of SQLite with its cause if the file system is read-only. The kernel makes a file
+    /// system read-only after a disk error. SQLite then reports only that it cannot open or write a file.
+    ///
+    /// - Parameter path: The path of the database.
+    static func explained(_ words: String, at path: String) -> String {
+        FileSystem.isReadOnly(at: path) ? "\(errnoDescription(EROFS)) (\(words))" : words
     }
 
     /// Returns the message of an error.

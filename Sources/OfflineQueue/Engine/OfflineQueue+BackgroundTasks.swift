@@ -27,10 +27,17 @@ extension OfflineQueue {
 
     /// Removes the spool files that a crash left without a row.
     ///
+    /// A file is removed only if neither the index nor the table has a row that refers to it, because a damaged index
+    /// may miss rows. Usually the index finds a row for every file, and the tables are not read.
+    ///
     /// Errors are ignored, because these files only take up space. The next start tries again.
     func sweepSpool() async {
-        let archive = store.archive
-        _ = try? await store.spool.sweep { archive.isFileNamed($0) }
+        let (archive, spool) = (store.archive, store.spool)
+        guard let found = try? await spool.orphans(keeping: { archive.isFileNamed($0) }), !found.isEmpty,
+            let unused = try? await archive.unusedFiles(among: found)
+        else { return }
+        let removed = Set(unused)
+        _ = try? await spool.sweep { !removed.contains($0) }
     }
 
     /// Encrypts the stored requests that are not encrypted with the current key, after a key was added. A pass leaves a

@@ -2,6 +2,14 @@ internal import Dispatch
 internal import Glibc
 
 extension OfflineQueue {
+    /// Returns whether a directory has no database file although it contains the spool or the log of a queue. Such a
+    /// directory cannot be opened, because a new database would hide the loss of the requests. Blocks.
+    ///
+    /// - Parameter path: The queue's directory.
+    package static func hasLostDatabase(directory path: String) -> Bool {
+        QueueDirectory.hasLostDatabase(path)
+    }
+
     /// Checks the log, the structure and the counters of a store that no process has open, like
     /// ``setAside(directory:evenIfSound:encryptionKeyFile:)``. Changes no data and no permissions.
     ///

@@ -27,7 +27,9 @@ extension OfflineQueue {
         encryptionKeyFile: String? = nil
     ) async throws -> SetAsideStore? {
         let keys = try await keys(in: encryptionKeyFile)
-        let owned = try await DispatchQueue.global().run { try QueueDirectory(path: directory) }
+        let owned = try await DispatchQueue.global().run {
+            try QueueDirectory(path: directory, allowsLostDatabase: true)
+        }
         defer { owned.release() }
         guard let moved = try await SetAside(owned).run(evenIfSound: evenIfSound) else { return nil }
         return SetAsideStore(

@@ -35,7 +35,8 @@ final class Inspector: Sendable {
 
     /// Checks the database and the spool.
     ///
-    /// - Parameter isNamed: Returns whether a row currently refers to the spool file of this name. May block.
+    /// - Parameter isNamed: Returns whether a row currently refers to the spool file of this name, according to an
+    ///   index. May block.
     func inspect(
         _ spool: BodySpool,
         isNamed: @escaping @Sendable (String) -> Bool
@@ -49,17 +50,44 @@ final class Inspector: Sendable {
                     report.add(page.faults)
                     for row in page.sealed { report.foundUnchecked(row.id, row.reason) }
                     report.requests += page.count - page.sealed.count
-                    for body in page.bodies { await report.check(body, in: spool, isNamed) }
+                    for body in page.bodies {
+                        try await report.check(body, in: spool) { name in
+                            try await isUsed(name, in: spool, isNamed)
+                        }
+                    }
                 }
             }
-            // A damaged index may not find the request that a file belongs to.
+            // The damaged part of the database may refer to the file.
             guard !report.isDatabaseDamaged else { return report }
-            for name in try await spool.orphans(keeping: isNamed) {
+            for name in try await unusedFiles(among: try await spool.orphans(keeping: isNamed)) {
                 report.found(.orphan, name, "no request refers to this spool file")
             }
             return report
         } onCancel: {
             end()
+        }
+    }
+
+    /// Returns whether a row refers to a spool file. If the index does not find a row, the tables are read, because a
+    /// damaged index may miss it.
+    private func isUsed(
+        _ name: String,
+        in spool: BodySpool,
+        _ isNamed: @escaping @Sendable (String) -> Bool
+    ) async throws -> Bool {
+        if await spool.callBlocking(isNamed, name) { return true }
+        return try await unusedFiles(among: [name]).isEmpty
+    }
+
+    /// Returns the spool files to which no row refers, according to the tables. If the tables are damaged, no file
+    /// counts as unused.
+    private func unusedFiles(among names: [String]) async throws -> [String] {
+        do {
+            return try await SpoolFileNames.unused(among: names) { place in
+                try await read { try SpoolFileNames(of: $0, from: place) }
+            }
+        } catch let error where StoreFault.isDamage(error) {
+            return []
         }
     }
 
@@ -192,7 +220,7 @@ extension Inspector {
     private static func waitingRows(_ database: Database) -> String {
         """
         SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode,
-        bytes, sha256 FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+        bytes, sha256 FROM request NOT INDEXED CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > ? ORDER BY seq LIMIT ?
         """
     }
@@ -200,7 +228,7 @@ extension Inspector {
     private static func deadRows(_ database: Database) -> String {
         """
         SELECT \(ArchivedRequest.columns(of: "history", in: database)), position, label, mode, bytes, sha256
-        FROM history LEFT JOIN body USING (seq)
+        FROM history NOT INDEXED LEFT JOIN body USING (seq)
         WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
         """
     }
@@ -252,11 +280,13 @@ extension QueueVerification {
 
     /// Verifies a spooled body. A fault is ignored if no row refers to the body any more, because its request ended
     /// during the check.
+    ///
+    /// - Parameter isUsed: Returns whether a row refers to the spool file of this name.
     fileprivate mutating func check(
         _ found: (id: String, body: Inspector.InspectedFile),
         in spool: BodySpool,
-        _ isNamed: @escaping @Sendable (String) -> Bool
-    ) async {
+        isUsed: (String) async throws -> Bool
+    ) async throws {
         let fault: SpooledBodyFault?
         switch found.body {
         case .readable(let body):
@@ -265,7 +295,7 @@ extension QueueVerification {
         case .sealed(let name, let size): fault = await spool.verifySealed(name, size: size)
         }
         guard let fault else { return }
-        guard await spool.callBlocking(isNamed, found.body.name) else { return }
+        guard try await isUsed(found.body.name) else { return }
         let kind: Finding.Kind =
             switch fault {
             case .missing: .bodyMissing

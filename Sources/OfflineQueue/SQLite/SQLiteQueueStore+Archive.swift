@@ -29,8 +29,8 @@ extension SQLiteQueueStore: QueueArchive {
         try await write(rows: links.count) { try $0.link(links) }
     }
 
-    /// Returns whether a row refers to the spool file of this name. Also returns `true` if the database cannot be read,
-    /// so that the file is kept.
+    /// Returns whether a row refers to the spool file of this name, according to an index. Also returns `true` if the
+    /// database cannot be read, so that the file is kept.
     package func isFileNamed(_ name: String) -> Bool {
         let found = try? batcher.readBlocking { database in
             try database.row(
@@ -42,6 +42,12 @@ extension SQLiteQueueStore: QueueArchive {
             ) != nil
         }
         return found ?? true
+    }
+
+    package func unusedFiles(among names: [String]) async throws -> [String] {
+        try await SpoolFileNames.unused(among: names) { place in
+            try await read { try SpoolFileNames(of: $0.database, from: place) }
+        }
     }
 
     package func inspect() async throws -> QueueVerification {

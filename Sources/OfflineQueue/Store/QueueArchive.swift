@@ -23,9 +23,14 @@ package protocol QueueArchive: ArchiveRows {
     /// they depend on may come later in the import.
     func link(_ links: [DependencyLink]) async throws
 
-    /// Returns whether a row refers to the spool file of this name. Blocks, and must not be called on the cooperative
-    /// thread pool.
+    /// Returns whether a row refers to the spool file of this name, according to an index. Blocks, and must not be
+    /// called on the cooperative thread pool.
     func isFileNamed(_ name: String) -> Bool
+
+    /// Returns the spool files to which no row refers, according to the tables themselves. A damaged index has no
+    /// effect on the result. A request that is finished or retried during the call may be missed, so the caller must
+    /// first search for the names with ``isFileNamed(_:)``.
+    func unusedFiles(among names: [String]) async throws -> [String]
 
     /// Checks the whole store without changing it.
     func inspect() async throws -> QueueVerification

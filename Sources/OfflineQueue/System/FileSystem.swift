@@ -32,6 +32,15 @@ enum FileSystem {
         return statvfs(path, &status) == 0 ? Space(status) : nil
     }
 
+    /// Returns whether the file system at a path is read-only; `false` if statvfs(3) fails.
+    static func isReadOnly(at path: String) -> Bool {
+        var status = statvfs()
+        return statvfs(path, &status) == 0 && isReadOnly(status)
+    }
+
+    /// Returns whether the result of statvfs(3) is that of a read-only file system.
+    static func isReadOnly(_ status: statvfs) -> Bool { status.f_flag & UInt(ST_RDONLY) != 0 }
+
     /// Returns the size of a file in bytes; 0 if stat(2) fails, for example because the file does not exist.
     static func size(of path: String) -> Int64 {
         var status = stat()

@@ -42,8 +42,8 @@ public struct QueueError: Error, Hashable, Sendable {
         /// The directory cannot be created or used.
         case directoryUnusable = "directory_unusable"
         /// The database is damaged, does not belong to a queue, or was written by a newer netwatch. It is left
-        /// unchanged. A queue that finds damage while it runs writes nothing more; open it again, as after
-        /// ``storeFailed``.
+        /// unchanged. Or the file of the database is missing, although its log or the directory `spool` exists. A queue
+        /// that finds damage while it runs writes nothing more; open it again, as after ``storeFailed``.
         case storeUnusable = "store_unusable"
         /// Another program uses the database, or the database cannot be read at the moment.
         case storeUnavailable = "store_unavailable"

@@ -74,7 +74,8 @@ enum ServiceChecks {
     /// - Parameter unit: The state of the unit; `nil` if it is unknown or the service is not that of the unit.
     static func stopped(_ summary: ServiceSummary, unit: UnitState?) -> DoctorFinding {
         guard let unit, unit.hasFailed else {
-            return .warning(summary.summary, advice: SystemUnit.startHint)
+            let socket = ArgumentBytes(summary.socket.utf8)
+            return .warning(summary.summary, advice: SystemUnit.startHint(socket: socket))
         }
         return .problem(
             "\(summary.summary): the unit \(SystemUnit.name) has failed (\(unit.result))",

@@ -61,7 +61,15 @@ struct QueueOptions: ParsableArguments {
         do {
             return try await withQueue(body)
         } catch let error as CommandError where error.status == .unavailable {
-            throw error.with(hint: SystemUnit.startHint)
+            throw error.with(hint: try startHint())
+        }
+    }
+
+    /// Returns how to start the service that the command needs.
+    private func startHint() throws(CommandError) -> String {
+        switch try access() {
+        case .service(let socket): SystemUnit.startHint(socket: socket)
+        case .directory(let path): SystemUnit.startHint(stateDirectory: path)
         }
     }
 
@@ -120,7 +128,8 @@ struct QueueOptions: ParsableArguments {
             return try await body(ServiceClient(path: socket), nil)
         } catch let error as CommandError where error.status == .unavailable {
             throw error.with(
-                hint: "\(SystemUnit.startHint); `--state-dir` opens the queue's directory without it"
+                hint: "\(SystemUnit.startHint(socket: socket)); "
+                    + "`--state-dir` opens the queue's directory without it"
             )
         }
     }

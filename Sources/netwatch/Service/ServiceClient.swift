@@ -165,7 +165,8 @@ struct ServiceClient {
         guard let problem else {
             return CommandError(.unknown, "\(transport.name) responded with HTTP \(response.status)")
         }
-        return CommandError(problem)
+        let error = CommandError(problem)
+        return problem.code == "not_running" ? error.with(hint: transport.startHint) : error
     }
 }
 
@@ -185,7 +186,7 @@ extension CommandError {
         let message = Printer.printable(problem.detail)
         switch problem.code {
         case "not_running":
-            return CommandError(.unavailable, message, hint: SystemUnit.startHint)
+            return CommandError(.unavailable, message)
         case "too_many_staged_bodies", "too_many_connections":
             return CommandError(.tryAgain, message, hint: "nothing was changed; try again in a few seconds")
         case "quota_exceeded":

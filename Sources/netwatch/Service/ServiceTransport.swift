@@ -34,6 +34,9 @@ protocol ServiceTransport: Sendable {
     /// The name of the service or the queue, for messages.
     var name: String { get }
 
+    /// How to start the service, for requests that only the service can handle.
+    var startHint: String { get }
+
     /// - Throws: The reason why there is no response. An error response does not throw.
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse
 

@@ -20,6 +20,7 @@ struct SocketTransport: ServiceTransport {
     private static let longestStream: Duration = .seconds(10 * 366 * 86_400)
 
     var name: String { "the service at `\(path)`" }
+    var startHint: String { SystemUnit.startHint(socket: path) }
 
     init(path: ArgumentBytes) {
         self.path = path
@@ -188,7 +189,7 @@ extension CommandError {
         CommandError(
             .unavailable,
             "no service listens on `\(path)`",
-            hint: "\(SystemUnit.startHint); `--socket` selects another socket"
+            hint: "\(SystemUnit.startHint(socket: path)); `--socket` selects another socket"
         )
     }
 

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import OfflineQueue
 
 /// Checks a queue's directory before it is opened.
 enum StoreDirectory {
@@ -44,13 +45,12 @@ enum StoreDirectory {
     ///
     /// - Throws: An error with status 78.
     static func requireDatabase(in path: String) throws(CommandError) {
-        let remains = ["spool", "queue.sqlite-wal"].filter { access("\(path)/\($0)", F_OK) == 0 }
-        guard !remains.isEmpty, access("\(path)/queue.damaged", F_OK) != 0 else { return }
-        guard access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return }
+        guard OfflineQueue.hasLostDatabase(directory: path) else { return }
         throw CommandError(
             .unusableStore,
             "the queue's database `\(path)/queue.sqlite` is missing",
-            hint: "if the file was moved away, move it back; otherwise restore a copy of the whole directory"
+            hint: "if the file was moved away, move it back; otherwise restore a copy of the whole "
+                + "directory; without a copy, `netwatch queue verify --set-aside` moves the remaining files away"
         )
     }
 
@@ -62,6 +62,10 @@ enum StoreDirectory {
             try systemCall("setuid") { setuid(owner.user) }
             try systemCall("access \(path)") { access(path, R_OK | W_OK | X_OK) }
         } catch {
+            guard error.errno != EROFS else {
+                let reason = errnoDescription(error.errno)
+                throw CommandError(.unknown, "could not open the queue in `\(path)`: \(reason)")
+            }
             throw CommandError(
                 .noPermission,
                 "could not open `\(path)` as its owner, \(SystemUser(id: owner.user)): \(error)",
@@ -75,7 +79,8 @@ enum StoreDirectory {
             .usage,
             "there is no queue in `\(path)`" + (reason.map { ": \($0)" } ?? ""),
             hint: SystemUnit.isInstalled && path == ServicePaths.systemState
-                ? SystemUnit.startHint : "`netwatch serve --state-dir DIRECTORY` creates a queue"
+                ? SystemUnit.startHint(stateDirectory: path)
+                : "`netwatch serve --state-dir DIRECTORY` creates a queue"
         )
     }
 

@@ -8,6 +8,7 @@ struct StoreTransport: ServiceTransport {
     let queue: StoredQueue
 
     var name: String { "the queue in `\(directory)`" }
+    var startHint: String { SystemUnit.startHint(stateDirectory: directory) }
 
     func response(to request: ServiceRequest) async -> ServiceResponse {
         let response = await queue.respond(

@@ -1,4 +1,6 @@
+internal import ClientCore
 internal import Glibc
+internal import NetwatchService
 
 /// The systemd unit of the system's service.
 enum SystemUnit {
@@ -12,10 +14,38 @@ enum SystemUnit {
         directories.contains { access("\($0)/\(name)", F_OK) == 0 }
     }
 
-    /// What to do if the service does not run.
-    static let startHint = hint(isInstalled: isInstalled)
-
-    static func hint(isInstalled: Bool) -> String {
-        "`\(isInstalled ? "systemctl start netwatch" : "netwatch serve")` starts the service"
+    /// Returns how to start the service that listens on a socket. The unit is proposed only for its own socket.
+    ///
+    /// - Parameters:
+    ///   - isInstalled: Whether the unit is installed. Default: whether it is on this machine.
+    ///   - paths: The default paths. Default: those of this process.
+    static func startHint(
+        socket: ArgumentBytes,
+        isInstalled: Bool = Self.isInstalled,
+        paths: ServicePaths = ServicePaths()
+    ) -> String {
+        if isInstalled, socket.text == ServicePaths.systemSocket { return hint(unitCommand) }
+        let isDefault = [paths.socket, paths.socketForCommands].contains(socket.text)
+        return hint(isDefault ? serveCommand : "\(serveCommand) --socket \(Shell.quoted(socket.description))")
     }
+
+    /// Returns how to start the service that uses a queue's directory. The unit is proposed only for its own directory.
+    ///
+    /// - Parameters:
+    ///   - isInstalled: Whether the unit is installed. Default: whether it is on this machine.
+    ///   - paths: The default paths. Default: those of this process.
+    static func startHint(
+        stateDirectory path: String,
+        isInstalled: Bool = Self.isInstalled,
+        paths: ServicePaths = ServicePaths()
+    ) -> String {
+        if isInstalled, path == ServicePaths.systemState { return hint(unitCommand) }
+        let isDefault = path == paths.stateDirectory
+        return hint(isDefault ? serveCommand : "\(serveCommand) --state-dir \(Shell.quoted(path))")
+    }
+
+    private static let unitCommand = "systemctl start netwatch"
+    private static let serveCommand = "netwatch serve"
+
+    private static func hint(_ command: String) -> String { "`\(command)` starts the service" }
 }

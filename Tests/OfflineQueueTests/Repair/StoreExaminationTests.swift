@@ -25,4 +25,14 @@ internal import Testing
         )
         #expect(examination.isDiskFull == isFull && examination.freeBytes == 50 << 20)
     }
+
+    @Test func `a read-only file system is recognized`() {
+        var status = statvfs()
+        #expect(!FileSystem.isReadOnly(status))
+        status.f_flag = UInt(ST_RDONLY | ST_NOSUID)
+        #expect(FileSystem.isReadOnly(status))
+        #expect(
+            !FileSystem.isReadOnly(at: directory.path) && !FileSystem.isReadOnly(at: directory.file("none"))
+        )
+    }
 }

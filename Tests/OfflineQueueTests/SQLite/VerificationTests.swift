@@ -80,6 +80,16 @@ internal import Testing
         #expect(kinds.sorted { $0.rawValue < $1.rawValue } == [.bodyChanged, .bodyMissing, .orphan])
     }
 
+    @Test func `a missing body is found even if the index of the bodies misses its request`() async throws {
+        try await populated()
+        try FileManager.default.removeItem(atPath: "\(directory.path)/spool/\(try bodies[0])")
+        try emptyIndex("request_file", of: directory)
+        let report = try await verified()
+        let kinds = Set(report.findings.map(\.kind))
+        #expect(kinds == [.database, .bodyMissing], "\(report)")
+        #expect(report.findings.contains { $0.message.contains("missing from index request_file") })
+    }
+
     @Test func `a damaged page is detected while the queue runs`() async throws {
         try await populated()
         try await withQueue(directory) { queue, _ in
@@ -114,10 +124,32 @@ internal import Testing
     }
 }
 
+/// Makes an index miss every row that it must contain, as damage of a disk can. SQLite notices the damage only in a
+/// full check.
+private func emptyIndex(_ name: String, of directory: TemporaryDirectory) throws {
+    func replaceCondition(_ old: String, with new: String) throws {
+        try edit(
+            directory,
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, 'body_file IS \(old)', 'body_file IS \(new)') WHERE name = '\(name)'
+            """
+        )
+    }
+    try replaceCondition("NOT NULL", with: "NULL")
+    try edit(directory, "REINDEX \(name)")
+    try replaceCondition("NULL", with: "NOT NULL")
+}
+
 @Suite(.timeLimit(.minutes(5))) struct SpoolSweepTests {
     private let directory = TemporaryDirectory()
+    private var spool: String { "\(directory.path)/spool" }
+    private var files: Set<String> {
+        get throws { try Set(FileManager.default.contentsOfDirectory(atPath: spool)) }
+    }
 
-    @Test func `a start removes only files that no request refers to`() async throws {
+    /// Stores two waiting requests and a dead one with large bodies, and returns the names of their files.
+    private func populated() async throws -> Set<String> {
         try await withQueue(directory) { queue, store in
             for index in 0..<3 {
                 _ = try await queue.enqueue(
@@ -128,9 +160,13 @@ internal import Testing
             let lane = try await store.recover(releasing: [])[0].id
             try await store.conclude(try await store.claim(1, of: lane).requests[0], .dead(reason: "x"))
         }
-        let spool = "\(directory.path)/spool"
-        let needed = Set(try FileManager.default.contentsOfDirectory(atPath: spool))
-        #expect(needed.count == 3)
+        let needed = try files
+        try #require(needed.count == 3)
+        return needed
+    }
+
+    @Test func `a start removes only files that no request refers to`() async throws {
+        let needed = try await populated()
         let (orphan, part) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32) + ".part")
         for name in [orphan, part, "another user's"] {
             try Data("x".utf8).write(to: URL(fileURLWithPath: "\(spool)/\(name)"))
@@ -139,10 +175,25 @@ internal import Testing
         _ = try await queue.pause()
         try await queue.start()
         let expected = needed.union(["another user's"])
-        try await until(changesIn: spool) {
-            try Set(FileManager.default.contentsOfDirectory(atPath: spool)) == expected
-        }
+        try await until(changesIn: spool) { try files == expected }
         await queue.stop()
-        #expect(try Set(FileManager.default.contentsOfDirectory(atPath: spool)) == expected)
+        #expect(try files == expected)
+    }
+
+    @Test(arguments: ["request_file", "history_file"])
+    func `a start keeps the bodies of requests that a damaged index misses`(index: String) async throws {
+        let needed = try await populated()
+        try emptyIndex(index, of: directory)
+        let orphan = String(repeating: "a", count: 32)
+        try Data("x".utf8).write(to: URL(filePath: "\(spool)/\(orphan)"))
+        let queue = try await directory.openQueue(isStarted: false)
+        _ = try await queue.pause()
+        try await queue.start()
+        try await until(changesIn: spool) { try !files.contains(orphan) }
+        await queue.stop()
+        #expect(try files == needed)
+        try edit(directory, "REINDEX")
+        let report = try await withQueue(directory) { queue, _ in try await queue.verify() }
+        #expect(report.findings.isEmpty && report.files == 3, "\(report)")
     }
 }

@@ -22,5 +22,9 @@ extension WrappedArchive {
 
     func isFileNamed(_ name: String) -> Bool { inner.archive.isFileNamed(name) }
 
+    func unusedFiles(among names: [String]) async throws -> [String] {
+        try await inner.archive.unusedFiles(among: names)
+    }
+
     func inspect() async throws -> QueueVerification { try await inner.archive.inspect() }
 }
