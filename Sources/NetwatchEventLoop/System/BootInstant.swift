@@ -3,12 +3,13 @@ internal import Glibc
 /// A point in time of `CLOCK_BOOTTIME` (clock_gettime(2)), which also counts while the machine is suspended.
 ///
 /// `ContinuousClock.Instant` is the same time, but holds 128 bits, and its layout is known only at run time, so that
-/// each structure with such a member is copied by generic code. This type is one integer.
+/// each structure with such a member is copied by generic code. This type is one integer, and other modules compare its
+/// values without a call.
 package struct BootInstant: InstantProtocol {
     /// The time since the start of the machine, in nanoseconds. The range ends after 292 years.
     package let nanoseconds: Int64
 
-    package init(nanoseconds: Int64) {
+    @inlinable package init(nanoseconds: Int64) {
         self.nanoseconds = nanoseconds
     }
 
@@ -34,7 +35,7 @@ package struct BootInstant: InstantProtocol {
         return .nanoseconds(overflow ? (other < self ? .min : .max) : difference)
     }
 
-    package static func < (first: BootInstant, second: BootInstant) -> Bool {
+    @inlinable package static func < (first: BootInstant, second: BootInstant) -> Bool {
         first.nanoseconds < second.nanoseconds
     }
 
