@@ -39,6 +39,7 @@ public struct QueueCredential: Sendable {
     ///     responds with 401, once for all requests that wait for it. Default `nil`: the value cannot be refreshed.
     ///   - value: A function that returns the current value. It is called at each attempt.
     /// - Throws: ``QueueError`` with `invalidOption` if an origin is invalid or there is none.
+    @preconcurrency
     public init(
         origins: [String],
         refresh: (@Sendable () async throws -> Void)? = nil,

@@ -43,6 +43,7 @@ extension OfflineQueue {
     ///   - tag: The tag: 1 to 255 bytes of printable ASCII.
     ///   - handler: The handler.
     /// - Throws: ``QueueError`` with `invalidOption` if the tag is not accepted.
+    @preconcurrency
     public func onCompletion(
         tag: String,
         perform handler: @escaping CompletionHandler

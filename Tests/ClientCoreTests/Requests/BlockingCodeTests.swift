@@ -7,15 +7,21 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Code of the program that blocks delays only its own request.
-@Suite(.timeLimit(.minutes(5))) struct BlockingCodeTests {
+/// Code of the program that blocks delays only its own request. `ProcessTests` has the tests with many blocked calls.
+///
+/// The tests run one after the other, because Dispatch starts additional threads only slowly while others are blocked.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct BlockingCodeTests {
+    private let engine: TransferEngine
     private let session: SessionManager
     private let server: ScriptedServer
+    private let scratch: ScratchDirectory
     private let gate = Gate()
 
     init() throws {
-        session = SessionManager(engine: try TransferEngine())
-        server = try ScriptedServer { .respond($0.target) }
+        engine = try TransferEngine()
+        session = SessionManager(engine: engine)
+        server = try ScriptedServer { BlockingProgram.answer($0) }
+        scratch = try ScratchDirectory()
     }
 
     /// Blocks the threads that pass through it until it is opened.
@@ -60,12 +66,36 @@ internal import Testing
         { .doNotRetry }
     }
 
-    /// Sends requests of the same session and of another one, and expects their responses.
+    /// Sends requests of the same session and of another one on the same engine, and expects their responses.
     private func expectOthersComplete() async throws {
-        let other = SessionManager(engine: try TransferEngine())
+        let other = SessionManager(engine: engine)
+        let bodies = Recorder<Data>()
         for session in [session, other] {
-            #expect(await session.request("\(server.url)/other").responseData().value == Data("/other".utf8))
+            session.request("\(server.url)/other")
+                .response(queue: .global()) { bodies.record($0.data ?? Data()) }
+                .resume()
         }
+        try await bodies.wait { $0.count == 2 }
+        #expect(bodies.values == Array(repeating: Data("/other".utf8), count: 2))
+        withExtendedLifetime(other) {}
+    }
+
+    @Test(arguments: BlockingProgram.Callback.allCases)
+    func `a callback that blocks delays only its own request`(callback: BlockingProgram.Callback) async throws
+    {
+        let program = BlockingProgram(callback, downloadingTo: URL(fileURLWithPath: scratch.file("body")))
+        defer { program.release() }
+        program.start(in: session, server)
+        try await program.blocked.wait { !$0.isEmpty }
+        try await expectOthersComplete()
+        #expect(program.ended.values.isEmpty)
+        program.release()
+        try await program.ended.wait { !$0.isEmpty }
+        #expect(program.ended.values.count == 1)
+        let error = program.ended.values[0]
+        let expected: URLError.Code? = callback == .didCancel ? .cancelled : nil
+        #expect((error as? URLError)?.code == expected, "\(String(describing: error))")
+        if expected == nil { #expect(error == nil) }
     }
 
     /// The adapter of a first attempt runs on the thread that creates the request. Each request is therefore created on
@@ -77,6 +107,7 @@ internal import Testing
                 try await offPool { session.request("\(server.url)/blocked/\(number)") }
             }
         }
+        defer { gate.open() }
         try await gate.waiting.wait { $0.count == 4 }
         try await expectOthersComplete()
         #expect(server.requests.map(\.target) == ["/other", "/other"])
@@ -87,23 +118,24 @@ internal import Testing
         }
     }
 
-    @Test func `a handler that blocks delays only its own request`() async throws {
-        let queue = DispatchQueue(label: "blocked")
+    @Test func `a handler that blocks does not delay the handlers of other queues`() async throws {
+        let second = Recorder<Data?>()
+        defer { gate.open() }
         let request = session.request("\(server.url)/blocked")
-            .response(queue: queue) { [gate] _ in gate.pass() }
+            .response(queue: DispatchQueue(label: "blocked")) { [gate] _ in gate.pass() }
+            .response(queue: DispatchQueue(label: "second")) { second.record($0.data) }
         try await gate.waiting.wait { $0.count == 1 }
-        try await expectOthersComplete()
-        gate.open()
+        try await second.wait { $0 == [Data("/blocked".utf8)] }
         #expect(await request.responseData().value == Data("/blocked".utf8))
     }
 
     @Test func `a request whose interceptor does not return can be cancelled`() async throws {
         session.interceptor = WaitingInterceptor(gate: gate)
+        defer { gate.open() }
         let request = session.request("\(server.url)/blocked")
         try await gate.waiting.wait { $0.count == 1 }
         request.cancel()
         let response = await request.response()
-        gate.open()
         #expect((response.error as? URLError)?.code == .cancelled)
         #expect(server.requests.isEmpty)
     }

@@ -47,13 +47,32 @@ internal import Testing
         #expect(outcome.output[2...] == ["with status 200", "monitor 0", "done"])
     }
 
-    /// In a separate process, because the calls delay everything else that uses Dispatch.
+    // The calls of the next two tests are in separate processes, because they delay everything else that uses Dispatch.
+
+    /// The calls are more than the threads that Dispatch starts, which are 255. The requests of the calls' own session
+    /// wait until a call returns.
     @Test(arguments: ProcessOptions.Hook.allCases)
     func `calls that do not return leave threads to other sessions`(hook: ProcessOptions.Hook) async throws {
         let server = try ScriptedServer { _ in .respond("ok") }
         let maximum = SessionThreads.maximum
-        let outcome = try await run(server.url, .block(hook, until: maximum))
-        let expected = ["other status 200", "blocked \(maximum)", "ended 300", "done"]
+        let outcome = try await run(server.url, .block(hook, calls: 300, until: maximum))
+        let expected = [
+            "other status 200", "same waits", "blocked \(maximum)", "ended 300", "same status 200", "done",
+        ]
+        #expect(outcome.output == expected, "\(outcome)")
+    }
+
+    @Test(arguments: ProcessOptions.Hook.allCases)
+    func `a session with a thread left sends requests while calls do not return`(hook: ProcessOptions.Hook)
+        async throws
+    {
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let count = SessionThreads.maximum - 1
+        let outcome = try await run(server.url, .block(hook, calls: count, until: count))
+        let expected = [
+            "other status 200", "same status 200", "blocked \(count)", "ended \(count)", "same status 200",
+            "done",
+        ]
         #expect(outcome.output == expected, "\(outcome)")
     }
 

@@ -15,15 +15,25 @@ package struct ProcessOptions: Codable, Sendable {
         ///
         /// - Parameter minimumTLSVersion: The raw value of a `TLSVersion`; `nil` for the default.
         case send(minimumTLSVersion: Int? = nil)
-        /// Sends a request in a second session while the program's code in the first one does not return.
+        /// Sends a request in a second session and one in the first session while the program's code in the first one
+        /// does not return.
         ///
-        /// - Parameter until: The number of calls that block a thread when the request is sent.
-        case block(Hook, until: Int)
+        /// - Parameters:
+        ///   - calls: The number of calls that do not return.
+        ///   - until: The number of calls that block a thread when the requests are sent. If it is lower than `calls`,
+        ///     the process expects that no thread of the first session is left.
+        case block(Hook, calls: Int, until: Int)
     }
 
     /// The program's code that does not return.
     package enum Hook: Codable, Sendable, CaseIterable {
-        case retrier
+        /// The adapter of a retry.
+        case adapter
+        case retrier, validator
+        /// A function of an event monitor.
+        case monitor
+        /// A closure of the session's delegate.
+        case delegate
         /// The closure that adds the parts of a form.
         case form
     }

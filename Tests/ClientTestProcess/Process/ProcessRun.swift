@@ -4,6 +4,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Synchronization
 
@@ -30,7 +31,7 @@ struct ProcessRun {
         case .send(let minimum):
             session.requestOptions.minimumTLSVersion = minimum.flatMap(TLSVersion.init(rawValue:))
             ClientTestProcess.say("response \(try await outcome())")
-        case .block(let hook, let count): try await block(hook, until: count)
+        case .block(let hook, let calls, let count): try await block(hook, calls: calls, until: count)
         }
         ClientTestProcess.say("done")
     }
@@ -42,19 +43,28 @@ struct ProcessRun {
         return session.request(request)
     }
 
-    private func outcome() async throws -> String {
-        let response = try await request().response()
+    private func outcome() async throws -> String { Self.description(of: try await request().response()) }
+
+    private static func description(of response: DefaultDataResponse) -> String {
         if let status = response.response?.statusCode { return "status \(status)" }
         return "\(response.error.map { "\($0.transferFailure?.description ?? "\($0)")" } ?? "nothing")"
     }
 
-    private func block(_ hook: ProcessOptions.Hook, until count: Int) async throws {
-        let (calls, blockedSession) = (BlockedCalls(), SessionManager(configuration: .ephemeral))
-        calls.begin(hook, in: blockedSession, options.url)
-        try await calls.wait(until: count)
+    private func block(_ hook: ProcessOptions.Hook, calls count: Int, until blockedCount: Int) async throws {
+        let blockedSession = SessionManager(configuration: .ephemeral)
+        let (calls, same) = (BlockedCalls(hook, count), Recorder<String>())
+        calls.begin(in: blockedSession, options.url)
+        try await calls.wait(until: blockedCount)
+        blockedSession.request(options.url).response(queue: DispatchQueue(label: "same")) {
+            same.record(Self.description(of: $0))
+        }
         ClientTestProcess.say("other \(try await outcome())")
+        if count == blockedCount { try await same.wait { !$0.isEmpty } }
+        ClientTestProcess.say("same \(same.values.first ?? "waits")")
         ClientTestProcess.say("blocked \(calls.blockedCount)")
         ClientTestProcess.say("ended \(try await calls.release())")
+        try await same.wait { !$0.isEmpty }
+        ClientTestProcess.say("same \(same.values[0])")
         withExtendedLifetime(blockedSession) {}
     }
 
