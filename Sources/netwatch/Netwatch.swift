@@ -23,8 +23,8 @@ struct Netwatch: AsyncParsableCommand {
             A first argument with a dot or a colon, or `localhost`, is short for `host ARGUMENT`.
 
             Exit status: 0 yes, 1 no, 2 unknown or failed, 64 wrong arguments, 69 service not running, \
-            75 service busy or request not finished, 77 permission denied, 78 the queue's store or the configuration \
-            is unusable.
+            75 service busy or request not finished, 77 permission denied, 78 the queue's store, the configuration \
+            or libcurl is unusable.
 
             Man pages, such as netwatch-send(1), describe the commands. The Debian package installs further pages in \
             /usr/share/doc/netwatch.

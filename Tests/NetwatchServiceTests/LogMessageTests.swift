@@ -40,7 +40,6 @@ struct LogMessageTests {
         ("Sources/OfflineQueue/Encryption/Sealer.swift", "func requireUnlocked("),
         ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func reseal("),
         ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var shortcomings: [String]"),
-        ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var openSSLConflict: String?"),
         ("Sources/NetwatchService/Credentials/CredentialFileReader.swift", "func fault("),
         ("Sources/NetwatchService/Hooks/HookProgram.swift", "var fault: String?"),
         ("Sources/NetwatchService/Credentials/CredentialDirectory.swift", "func warning("),

@@ -1,9 +1,10 @@
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// The messages about a libcurl with fewer features than Debian's.
-@Suite struct CapabilitiesTests {
+/// The messages about a libcurl with fewer features than Debian's, and the transfers that are then refused.
+@Suite(.timeLimit(.minutes(5))) struct CapabilitiesTests {
     private func capabilities(tls: String?, http2: Bool = true) -> TransferCapabilities {
         TransferCapabilities(version: "8.0.0", tlsLibrary: tls, supportsHTTP2: http2, decodableEncodings: [])
     }
@@ -70,5 +71,36 @@ internal import Testing
         #expect(other.missing(for: listed)?.code == 4)
         #expect(other.missing(for: checked)?.message.contains("GnuTLS/3.7.9") == true)
         #expect(capabilities(tls: "OpenSSL/3.0.17").missing(for: checked) == nil)
+    }
+
+    // MARK: Engine
+
+    @Test func `an engine connects for no transfer if the major versions of OpenSSL differ`() async throws {
+        let server = try ScriptedServer()
+        let directory = try ScratchDirectory()
+        let unixServer = try ScriptedServer(unixPath: directory.file("socket"))
+        let capabilities = capabilities(tls: "OpenSSL/1.1.1w")
+        let conflict = try #require(capabilities.openSSLConflict)
+        let engine = try TransferEngine(capabilities: capabilities)
+        var unixRequest = TransferRequest(url: "http://name.test/")
+        unixRequest.unixSocketPath = directory.file("socket")
+        let requests = [
+            TransferRequest(server), TransferRequest(url: "https://127.0.0.1:\(server.port)/"), unixRequest,
+        ]
+        for request in requests {
+            let failure = await engine.run(request).failure
+            #expect(failure?.code == 4, "\(request.url)")
+            #expect(failure?.message == conflict, "\(request.url)")
+        }
+        #expect(server.connectionCount == 0 && unixServer.connectionCount == 0)
+    }
+
+    @Test func `an engine without OpenSSL refuses only trusts that need it`() async throws {
+        let engine = try TransferEngine(capabilities: capabilities(tls: "GnuTLS/3.7.9"))
+        var request = TransferRequest(url: "https://127.0.0.1:1/")
+        // Nothing listens on the port.
+        #expect(await engine.run(request).failure?.code == 7)
+        request.trust.check = TrustCheck { _ in true }
+        #expect(await engine.run(request).failure?.code == 4)
     }
 }

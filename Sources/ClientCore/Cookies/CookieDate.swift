@@ -65,7 +65,11 @@ private struct Parts {
     }
 
     private static func time(_ token: Token) -> (Int, Int, Int)? {
-        let fields = token.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        let fields = token.split(
+            separator: UInt8(ascii: ":"),
+            maxSplits: 2,
+            omittingEmptySubsequences: false
+        )
         guard fields.count == 3 else { return nil }
         let numbers = fields.enumerated().map { index, field in
             // Other characters may follow the digits only in the last field.

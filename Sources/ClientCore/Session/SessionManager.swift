@@ -41,10 +41,14 @@ public final class SessionManager: Sendable {
         return "libcurl \(libraries.version) with \(libraries.tlsLibrary ?? "no TLS")"
     }
 
+    /// Why no session can send requests: libcurl uses another major version of OpenSSL than this program; `nil`
+    /// otherwise.
+    package static var transportConflict: String? { TransferCapabilities.current.openSSLConflict }
+
     /// Whether the libraries can transfer over https.
     package static var canTransferSecurely: Bool {
         let libraries = TransferCapabilities.current
-        return libraries.tlsLibrary != nil && libraries.openSSLConflict == nil
+        return libraries.tlsLibrary != nil && transportConflict == nil
     }
 
     /// Waits until the thread that all sessions share has run everything that was submitted before. Returns immediately

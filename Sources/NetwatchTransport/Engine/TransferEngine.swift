@@ -18,6 +18,7 @@ package actor TransferEngine {
 
     let loop: EventLoop
     let resolver: NameResolver
+    private let capabilities: TransferCapabilities
     let preferredAddresses = PreferredAddresses()
     private let watchdog = TurnWatchdog()
     private nonisolated let startup = RetriedOnce()
@@ -36,19 +37,24 @@ package actor TransferEngine {
     ///   - resolver: The resolver for host names. Default: the resolver that the process shares.
     ///   - networkNamespace: The path of the network namespace for connections (`/run/netns/NAME`). Default `nil`: the
     ///     namespace of the process.
+    ///   - capabilities: The features of libcurl by which the engine refuses transfers. Default: those of the loaded
+    ///     library. Tests pass others.
     /// - Throws: ``SystemError`` if descriptors or threads are exhausted, or if the namespace cannot be entered.
     package init(
         resolver: NameResolver = .shared,
-        networkNamespace: String? = nil
+        networkNamespace: String? = nil,
+        capabilities: TransferCapabilities = .current
     ) throws(SystemError) {
         loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
         self.resolver = resolver
+        self.capabilities = capabilities
         try startThreads()
     }
 
     private init(startingLater resolver: NameResolver) {
         loop = EventLoop(startingLater: "nw-curl")
         self.resolver = resolver
+        capabilities = .current
     }
 
     /// Initializes libcurl and starts the threads. Has no effect if that was done before.
@@ -299,7 +305,7 @@ package actor TransferEngine {
             boundTransfer: target.request.binding == nil ? nil : id
         )
         let (multiID, multi) = try multis.handle(for: sharing) { newID throws(TransferFailure) in
-            try makeMulti(newID, TrustContext(sharing.trust))
+            try makeMulti(newID, TrustContext(sharing.trust, capabilities))
         }
         transfer.multi = multiID
         sweepLater()

@@ -7,11 +7,14 @@ final class TrustContext {
 
     /// Prepares a trust for handshakes.
     ///
+    /// - Parameters:
+    ///   - trust: The trust.
+    ///   - capabilities: The features of libcurl.
     /// - Throws: ``TransferFailure`` with one of two codes: 82 (`CURLE_SSL_CRL_BADFILE`) if a revocation list is
     ///   unreadable; 4 (`CURLE_NOT_BUILT_IN`) if the trust needs OpenSSL and libcurl uses another TLS library, or if
     ///   libcurl uses another major version of OpenSSL than netwatch.
-    init(_ trust: TransferTrust) throws(TransferFailure) {
-        if let missing = TransferCapabilities.current.missing(for: trust) { throw missing }
+    init(_ trust: TransferTrust, _ capabilities: TransferCapabilities) throws(TransferFailure) {
+        if let missing = capabilities.missing(for: trust) { throw missing }
         self.trust = trust
         revocationLists = trust.revocationLists.isEmpty ? nil : try RevocationLists(trust.revocationLists)
     }

@@ -18,6 +18,7 @@ enum MachineChecks {
     }
 
     static func transport() -> [DoctorFinding] {
+        if let unusable = CommandError.unusableTransport { return [.problem(unusable)] }
         let shortcomings = SessionManager.transportShortcomings
         guard !shortcomings.isEmpty else { return [.ok(SessionManager.transportLibraries)] }
         let advice = "install libcurl with OpenSSL and HTTP/2, as in Debian"

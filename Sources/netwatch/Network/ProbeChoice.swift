@@ -55,6 +55,7 @@ enum ProbeChoice: Hashable {
 
     private func web(_ host: NetworkHost, _ scheme: String, _ port: UInt16?) throws(CommandError) -> HTTPProbe
     {
+        try CommandError.requireUsableTransport()
         var components = URLComponents()
         components.scheme = scheme
         // URLComponents expects an IPv6 address in brackets, with its zone separator escaped (RFC 6874).

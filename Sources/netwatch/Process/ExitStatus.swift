@@ -24,7 +24,7 @@ enum ExitStatus: Int32 {
     case tryAgain = 75
     /// This user has no permission. Another user may have it (`EX_NOPERM`).
     case noPermission = 77
-    /// The queue's store or configuration is unusable (`EX_CONFIG`).
+    /// The queue's store, the configuration or the installed libcurl is unusable (`EX_CONFIG`).
     case unusableStore = 78
 
     var exitCode: ExitCode { ExitCode(rawValue) }

@@ -28,7 +28,7 @@ struct SendCommand: AsyncParsableCommand {
             Exit status: 0 delivered or safely accepted; 1 given up (dead), dropped (cancelled) or replaced by a newer \
             request with the same --replace-key (superseded); 2 not accepted, or unknown whether accepted: then the \
             command can safely be repeated with the same --id; 64 wrong arguments; 69 service not running; 75 service \
-            busy, nothing accepted; 77 permission denied.
+            busy, nothing accepted; 77 permission denied; 78 libcurl cannot be used.
 
             With --wait: 0 delivered; 75 also if the request was accepted and its id printed, but it is not \
             finished yet. With --check-status: 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx.
@@ -92,6 +92,7 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
+        try CommandError.requireUsableTransport()
         let sent = delivery.choice == .never ? try await sendDirectly() : try await sendThroughQueue()
         let status = exitStatus(sent)
         if status != .yes { throw status.exitCode }

@@ -87,6 +87,7 @@ struct SocketTransport: ServiceTransport {
     )
 
     private func unreachable(_ error: (any Error)?) -> CommandError {
+        if let unusable = CommandError.unusableTransport { return unusable }
         let failure = error?.transferFailure
         switch failure?.osErrno {
         case ENOENT, ECONNREFUSED: return .notRunning(path)

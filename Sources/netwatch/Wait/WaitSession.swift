@@ -105,6 +105,7 @@ struct WaitSession {
     private static func probes(_ settings: Settings) throws(CommandError) -> [(any Probe)?] {
         var probes: [(any Probe)?] = []
         if let url = settings.checkURL {
+            try CommandError.requireUsableTransport()
             do throws(InvalidProbe) {
                 probes.append(try CaptivePortalProbe.generate204(url))
             } catch {
