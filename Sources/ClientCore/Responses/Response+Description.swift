@@ -79,6 +79,6 @@ private struct Sections {
 extension URLRequest {
     /// The method and the URL without secrets, for example `GET http://host/path`.
     var methodAndURL: String {
-        "\(httpMethod ?? "GET") \(url.map { URL.redacted($0.absoluteString) } ?? "without a URL")"
+        "\(httpMethod ?? "GET") \(url.map(\.textWithoutSecrets) ?? "without a URL")"
     }
 }
