@@ -1,3 +1,4 @@
+internal import Foundation
 public import FoundationNetworking
 
 /// A snapshot of a request: its number, its state, what was sent, and the response.
@@ -12,6 +13,13 @@ public struct RequestTask: Sendable {
     public let currentRequest: URLRequest?
     /// The head of the final response, an `HTTPURLResponse`; `nil` until it has arrived.
     public let response: URLResponse?
+}
+
+extension RequestTask: CustomStringConvertible {
+    /// The request's number, its method, and its URL without secrets, for example `1: GET https://example.com/`.
+    public var description: String {
+        "\(taskIdentifier): \((currentRequest ?? originalRequest)?.methodAndURL ?? "no request")"
+    }
 }
 
 extension URLSessionTask.State {
