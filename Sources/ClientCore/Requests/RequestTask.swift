@@ -1,4 +1,3 @@
-internal import Foundation
 public import FoundationNetworking
 
 /// A snapshot of a request: its number, its state, what was sent, and the response.
