@@ -1,5 +1,5 @@
-/// What a process does while it sends requests: it exits, forks, runs out of descriptors, blocks threads, or has proxy
-/// variables.
+/// What a process does while it sends requests: it exits, forks, runs out of descriptors, blocks threads, is
+/// killed, or has proxy variables.
 package struct ProcessOptions: Codable, Sendable {
     package enum Action: Codable, Sendable {
         /// Calls `exit` during TLS handshakes.
@@ -15,6 +15,8 @@ package struct ProcessOptions: Codable, Sendable {
         ///
         /// - Parameter minimumTLSVersion: The raw value of a `TLSVersion`; `nil` for the default.
         case send(minimumTLSVersion: Int? = nil)
+        /// Downloads a response to a temporary file, and removes the file.
+        case download
         /// Sends a request in a second session while the program's code in the first one does not return.
         ///
         /// - Parameter until: The number of calls that block a thread when the request is sent.

@@ -30,6 +30,7 @@ struct ProcessRun {
         case .send(let minimum):
             session.requestOptions.minimumTLSVersion = minimum.flatMap(TLSVersion.init(rawValue:))
             ClientTestProcess.say("response \(try await outcome())")
+        case .download: ClientTestProcess.say("download \(try await download())")
         case .block(let hook, let count): try await block(hook, until: count)
         }
         ClientTestProcess.say("done")
@@ -46,6 +47,12 @@ struct ProcessRun {
         let response = try await request().response()
         if let status = response.response?.statusCode { return "status \(status)" }
         return "\(response.error.map { "\($0.transferFailure?.description ?? "\($0)")" } ?? "nothing")"
+    }
+
+    private func download() async throws -> String {
+        let response = await session.download(options.url).response()
+        if let file = response.temporaryURL { try FileManager.default.removeItem(at: file) }
+        return response.response.map { "status \($0.statusCode)" } ?? "without a response"
     }
 
     private func block(_ hook: ProcessOptions.Hook, until count: Int) async throws {
