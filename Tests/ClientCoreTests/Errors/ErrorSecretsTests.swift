@@ -115,7 +115,7 @@ internal import Testing
     }
 
     @Test func `no text of an AFError contains a secret`() {
-        #expect(Set(errors.map(kind)) == Set(Kind.allCases))
+        #expect(Set(errors.map(kind(of:))) == Set(Kind.allCases))
         for error in errors {
             for text in texts(error) { #expect(!text.contains("hush"), "\(kind(of: error))") }
             #expect("\(error)" == error.localizedDescription)
