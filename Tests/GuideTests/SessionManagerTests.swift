@@ -79,6 +79,7 @@ import Testing
         urlRequest.cachePolicy = .returnCacheDataDontLoad
         let response = await once { ClientCore.request(urlRequest).response(completionHandler: $0) }
         #expect((response.error as? URLError)?.code == .resourceUnavailable)
+        #expect("\(response.error as Any)".contains("there is none"), "the text contains the message")
         let configuration = URLSessionConfiguration.default
         configuration.requestCachePolicy = .returnCacheDataDontLoad
         let session = SessionManager(configuration: configuration)

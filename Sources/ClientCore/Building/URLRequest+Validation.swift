@@ -78,7 +78,7 @@ extension URLRequest {
     private func validateCachePolicy() throws {
         guard cachePolicy != .returnCacheDataDontLoad else {
             let words = "the cache policy `returnCacheDataDontLoad` needs a cache, and there is none"
-            throw URLError(.resourceUnavailable, userInfo: [NSLocalizedDescriptionKey: words])
+            throw URLError(.resourceUnavailable, message: words)
         }
     }
 

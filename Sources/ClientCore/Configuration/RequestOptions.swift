@@ -31,8 +31,11 @@ public struct RequestOptions: Sendable, Hashable {
     /// server supports that.
     public var priority: Float?
     /// The maximum size of a response body in memory, in bytes after decoding. A request with a longer response
-    /// fails with `URLError.dataLengthExceedsMaximum`. Downloads, and responses streamed to a closure, are not
-    /// limited. Default: 16 MiB.
+    /// fails with `URLError.dataLengthExceedsMaximum`. Default: 16 MiB.
+    ///
+    /// Responses streamed to a closure are not limited, nor are files of downloads. But if the program sets this
+    /// option, handlers that read the whole file of a download, such as `responseData`, receive the error instead of
+    /// reading a longer file.
     public var maximumDataBytes: Int?
     /// What redirects may do in addition to the following rules. Default: nothing.
     ///

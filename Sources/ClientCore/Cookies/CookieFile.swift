@@ -106,7 +106,7 @@ final class CookieFile: Sendable {
         do throws(SystemError) {
             return try url.localPath()
         } catch {
-            throw CookieFileError(file: url.absoluteString, reason: .system(errno: error.errno))
+            throw CookieFileError(file: url.textWithoutSecrets, reason: .system(errno: error.errno))
         }
     }
 

@@ -16,6 +16,7 @@ struct CurlSecrets {
     let isRedacting: Bool
 
     private static let replacement = "REDACTED"
+    private static let formType = "application/x-www-form-urlencoded"
 
     func value(_ text: String) -> String {
         isRedacting ? Self.replacement : text
@@ -35,8 +36,33 @@ struct CurlSecrets {
     func body(_ text: String, contentType: String?) -> String {
         guard isRedacting, !text.isEmpty else { return text }
         let type = contentType?.lowercased() ?? ""
-        if type.hasPrefix("application/x-www-form-urlencoded") { return Self.items(text) }
+        if type.hasPrefix(Self.formType) { return Self.items(text) }
         return (type.contains("json") ? Self.json(text) : nil) ?? Self.replacement
+    }
+
+    /// Returns a form or JSON with its secrets replaced. Returns any other text as it is, and so JSON without secrets,
+    /// which is not formatted again.
+    func replacingKnownSecrets(in text: String, contentType: String?) -> String {
+        guard isRedacting else { return text }
+        let type = contentType?.lowercased() ?? ""
+        if type.hasPrefix(Self.formType) { return Self.items(text) }
+        let start = text.unicodeScalars.first { !$0.properties.isWhitespace }
+        guard type.contains("json") || start == "{" || start == "[" else { return text }
+        return Self.json(text, unless: { !Self.containsSecret($0) }) ?? text
+    }
+
+    /// Returns a decoded JSON value with its secrets replaced. Returns any other value as it is.
+    func replacingKnownSecrets(in value: Any) -> Any {
+        isRedacting && Self.containsSecret(value) ? Self.redacted(value) : value
+    }
+
+    private static func containsSecret(_ value: Any) -> Bool {
+        switch value {
+        case let members as [String: Any]:
+            members.contains { SecretNames.contains($0.key) || containsSecret($0.value) }
+        case let elements as [Any]: elements.contains(where: containsSecret)
+        default: false
+        }
     }
 
     /// Replaces the user and password in `scheme://user:password@host/path`.
@@ -76,13 +102,13 @@ struct CurlSecrets {
             .map(String.init)
     }
 
-    /// Redacts JSON; returns `nil` if the text is not JSON.
-    private static func json(_ text: String) -> String? {
+    /// Redacts JSON; returns `nil` if the text is not JSON, or if `isExempt` returns true for its value.
+    private static func json(_ text: String, unless isExempt: (Any) -> Bool = { _ in false }) -> String? {
         let object = try? JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)
         let options: JSONSerialization.WritingOptions = [
             .fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes,
         ]
-        guard let object,
+        guard let object, !isExempt(object),
             let data = try? JSONSerialization.data(withJSONObject: redacted(object), options: options)
         else { return nil }
         return String(decoding: data, as: UTF8.self)

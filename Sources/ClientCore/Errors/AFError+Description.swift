@@ -1,11 +1,14 @@
 public import Foundation
 internal import NetwatchTransport
 
-extension AFError: LocalizedError {
-    /// A description of the error in English. It contains the invalid value, if there is one.
-    public var errorDescription: String? { text }
+extension AFError: LocalizedError, CustomStringConvertible {
+    /// A description of the error in English. It contains the invalid value, if there is one. Secrets in URLs are
+    /// omitted or replaced by `REDACTED`.
+    public var errorDescription: String? { description }
 
-    private var text: String {
+    /// The same as ``errorDescription``. Without it, Swift would print the associated values, whose URLs and header
+    /// fields may contain secrets.
+    public var description: String {
         switch self {
         case .invalidURL(let url):
             "The URL `\(URL.redacted("\(url)"))` is not valid"
@@ -34,7 +37,13 @@ extension AFError: LocalizedError {
     }
 }
 
-extension AFError.URLRequestValidationFailureReason {
+// The reasons that contain a URL or a header field have a description of their own, because programs also print them
+// alone.
+
+extension AFError.URLRequestValidationFailureReason: CustomStringConvertible {
+    /// The reason in English, without secrets in URLs and header fields.
+    public var description: String { text }
+
     fileprivate var text: String {
         switch self {
         case .invalidMethod(let method): HTTPRequestRules.refusal(ofMethod: method)
@@ -44,7 +53,7 @@ extension AFError.URLRequestValidationFailureReason {
         case .unsupportedScheme(let url):
             "the scheme \((url.scheme ?? "").debugDescription) is not supported; http and https are accepted"
         case .invalidOption(let name, let value, let accepted): "\(name) is \(value); accepted: \(accepted)"
-        case .missingHost(let url): "the URL \(URL.redacted(url.absoluteString).debugDescription) has no host"
+        case .missingHost(let url): "the URL \(url.textWithoutSecrets.debugDescription) has no host"
         }
     }
 }
@@ -61,11 +70,14 @@ extension AFError.ParameterEncodingFailureReason {
     }
 }
 
-extension AFError.MultipartEncodingFailureReason {
+extension AFError.MultipartEncodingFailureReason: CustomStringConvertible {
+    /// The reason in English, without secrets in URLs.
+    public var description: String { text }
+
     fileprivate var text: String {
         switch self {
-        case .bodyPartURLInvalid(let url): "\(url) is not a file URL"
-        case .bodyPartFilenameInvalid(let url): "\(url) has no file name"
+        case .bodyPartURLInvalid(let url): "\(url.textWithoutSecrets) is not a file URL"
+        case .bodyPartFilenameInvalid(let url): "\(url.textWithoutSecrets) has no file name"
         case .bodyPartFileNotReachable(let url): "\(url.path) does not exist or is not readable"
         case .bodyPartFileNotReachableWithError(let url, let error): "\(url.path): \(error.message)"
         case .bodyPartFileIsDirectory(let url): "\(url.path) is a directory"
@@ -75,7 +87,7 @@ extension AFError.MultipartEncodingFailureReason {
         case .bodyPartInputStreamCreationFailed(let url): "\(url.path) cannot be opened"
         case .outputStreamCreationFailed(let url): "\(url.path) cannot be created"
         case .outputStreamFileAlreadyExists(let url): "\(url.path) already exists"
-        case .outputStreamURLInvalid(let url): "\(url) is not a file URL"
+        case .outputStreamURLInvalid(let url): "\(url.textWithoutSecrets) is not a file URL"
         case .outputStreamWriteFailed(let error): "writing failed: \(error.message)"
         case .inputStreamReadFailed(let error): "reading a part failed: \(error.message)"
         case .bodyPartHeaderInvalid(let name, let value):
@@ -115,7 +127,10 @@ extension AFError.ResponseSerializationFailureReason {
     }
 }
 
-extension AFError.RedirectRefusalReason {
+extension AFError.RedirectRefusalReason: CustomStringConvertible {
+    /// The reason in English, with the origins instead of the URLs.
+    public var description: String { text }
+
     fileprivate var text: String {
         switch self {
         case .insecure(let source, let target):

@@ -52,13 +52,14 @@ extension URLError {
 
     /// Creates the error with the failure in its user info.
     ///
-    /// - Parameter url: The URL of the failed transfer.
+    /// - Parameter url: The URL of the failed transfer. `failingURL` is this URL without secrets.
     fileprivate init(_ failure: TransferFailure, _ code: URLError.Code, url: URL?) {
         let message =
             code == .notConnectedToInternet
             ? "no route to `\(url?.host ?? "")`: \(failure.message)" : failure.message
         var userInfo: [String: Any] = [transferFailureKey: failure]
-        userInfo[NSURLErrorFailingURLErrorKey] = url?.withoutUserInfo
+        // Foundation's text of an error contains its user info.
+        userInfo[NSURLErrorFailingURLErrorKey] = url.flatMap { URL(string: $0.textWithoutSecrets) }
         self.init(code, message: message, userInfo: userInfo)
     }
 

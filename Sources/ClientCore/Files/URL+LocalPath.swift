@@ -9,7 +9,7 @@ extension URL {
     ///   would keep the text `%00`, which names another file.
     func localPath() throws(SystemError) -> String {
         guard isFileURL, !path(percentEncoded: true).contains("%00"), !path.isEmpty else {
-            throw SystemError(call: "open \(self)", errno: EINVAL)
+            throw SystemError(call: "open \(textWithoutSecrets)", errno: EINVAL)
         }
         return URL(fileURLWithPath: path).path
     }

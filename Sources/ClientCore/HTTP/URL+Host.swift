@@ -50,6 +50,9 @@ extension URL {
         SecretQueryItems.redacting(removingUserInfo(from: text), where: SecretNames.contains)
     }
 
+    /// The text of the absolute URL for descriptions and messages; see ``redacted(_:)``.
+    var textWithoutSecrets: String { Self.redacted(absoluteString) }
+
     /// Returns a message that says why a connection to this host and port is impossible; `nil` if it is possible.
     ///
     /// - Parameter host: The host after percent-decoding. A line break (`%0a`) is valid in a path, but not in a host.

@@ -8,7 +8,7 @@ extension Request: CustomStringConvertible {
     public var description: String {
         guard let request, let url = request.url else { return "" }
         let status = response.map { " (\($0.statusCode))" } ?? ""
-        return "\(request.httpMethod ?? "GET") \(URL.redacted(url.absoluteString))\(status)"
+        return "\(request.httpMethod ?? "GET") \(url.textWithoutSecrets)\(status)"
     }
 }
 

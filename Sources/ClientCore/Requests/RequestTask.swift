@@ -14,6 +14,13 @@ public struct RequestTask: Sendable {
     public let response: URLResponse?
 }
 
+extension RequestTask: CustomStringConvertible {
+    /// The request's number, its method, and its URL without secrets, for example `1: GET https://example.com/`.
+    public var description: String {
+        "\(taskIdentifier): \((currentRequest ?? originalRequest)?.methodAndURL ?? "no request")"
+    }
+}
+
 extension URLSessionTask.State {
     /// A request that was not started counts as suspended, and one that a queue has stored as running.
     init(_ state: Request.State) {

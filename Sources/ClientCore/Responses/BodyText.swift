@@ -13,6 +13,14 @@ enum BodyText {
         return body.count > limit ? "\(text)… (\(body.count) bytes in total)" : text
     }
 
+    /// Returns the same as ``of(_:)``, with `REDACTED` in place of the secrets of a form or JSON.
+    static func of(_ body: Data?, contentType: String?) -> String {
+        guard let body else { return of(nil) }
+        let (text, secrets) = (String(decoding: body, as: UTF8.self), CurlSecrets(isRedacting: true))
+        let redacted = secrets.replacingKnownSecrets(in: text, contentType: contentType)
+        return redacted == text ? of(body) : of(Data(redacted.utf8))
+    }
+
     /// Returns the first bytes as text, without a character that the limit would split; `nil` if they are not text.
     private static func beginning(of body: Data) -> String? {
         let shown = body.prefix(limit)

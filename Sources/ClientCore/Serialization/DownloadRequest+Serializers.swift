@@ -2,7 +2,8 @@ public import Dispatch
 public import Foundation
 internal import FoundationNetworking
 
-// The response handlers that serialize the downloaded file, and their async variants.
+// The response handlers that serialize the downloaded file, and their async variants. They read the whole file into
+// memory, unless the program's own serializer does not.
 
 extension DownloadRequest {
     /// Adds a handler for the value that a serializer creates from the downloaded file.
@@ -23,9 +24,10 @@ extension DownloadRequest {
     ) -> Self {
         let queue = queue ?? completionQueue
         let serialize = responseSerializer.serializeResponse
+        let maximumBytes = self.maximumBytes(for: responseSerializer)
         whenFinished { outcome in
             // `nonisolated(unsafe)` is safe: the value is created here, and only the handler receives it.
-            nonisolated(unsafe) let response = DownloadResponse(outcome, serialize)
+            nonisolated(unsafe) let response = DownloadResponse(outcome, maximumBytes, serialize)
             queue.async { completionHandler(response) }
         }
         return self
@@ -148,7 +150,14 @@ extension DownloadRequest {
         responseSerializer: Serializer
     ) async -> sending DownloadResponse<Serializer.SerializedObject> {
         let serialize = responseSerializer.serializeResponse
-        return await finished { DownloadResponse($0, serialize) }
+        let maximumBytes = self.maximumBytes(for: responseSerializer)
+        return await finished { DownloadResponse($0, maximumBytes, serialize) }
+    }
+
+    /// Returns the maximum size of a file that the serializer may read; `nil` for no limit.
+    private func maximumBytes(for serializer: some DownloadResponseSerializerProtocol) -> Int? {
+        let readsWholeFile = (serializer as? any FileReadingSerializer)?.readsWholeFile ?? false
+        return readsWholeFile ? core.options.maximumDataBytes : nil
     }
 
     /// Waits for the file and returns its content. Cancelling the waiting task cancels the request.
@@ -218,11 +227,13 @@ extension DownloadRequest {
 extension DownloadResponse {
     fileprivate init(
         _ outcome: RequestOutcome,
+        _ maximumBytes: Int?,
         _ serialize: (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
     ) {
         let response = outcome.response
         let file = outcome.body.destinationURL ?? outcome.body.temporaryURL
-        let result = serialize(outcome.request, response, file, outcome.error)
+        let error = outcome.error ?? maximumBytes.flatMap { FileContent.excess(of: file, over: $0) }
+        let result = serialize(outcome.request, response, file, error)
         self.init(
             request: outcome.request,
             response: response,

@@ -25,6 +25,12 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
     @preconcurrency
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
+    {
+        didSet { readsWholeFile = false }
+    }
+
+    /// Whether the serializer reads the whole file into memory.
+    private(set) var readsWholeFile = false
 
     /// Creates a serializer.
     ///
@@ -49,5 +55,13 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
             if let error { return .failure(error) }
             return FileContent.content(of: file).flatMap { serialize(response, $0) }
         }
+        readsWholeFile = true
     }
 }
+
+/// A serializer to whose files the program can apply ``RequestOptions/maximumDataBytes``.
+protocol FileReadingSerializer {
+    var readsWholeFile: Bool { get }
+}
+
+extension DownloadResponseSerializer: FileReadingSerializer {}

@@ -1,4 +1,6 @@
 internal import Foundation
+internal import Glibc
+internal import NetwatchTransport
 
 /// Reads the file of a download.
 enum FileContent {
@@ -12,5 +14,16 @@ enum FileContent {
             return .failure(AFError.responseSerializationFailed(reason: .inputFileReadFailed(at: file)))
         }
         return .success(content)
+    }
+
+    /// Returns the error for a file that is too large to be read into memory; `nil` for any other file.
+    static func excess(of file: URL?, over maximumBytes: Int) -> (any Error)? {
+        var status = stat()
+        guard let file, stat(file.path, &status) == 0, status.st_size > maximumBytes else { return nil }
+        let message =
+            "the downloaded file has \(status.st_size) bytes, which exceeds the memory limit of \(maximumBytes) "
+            + "bytes; read the file in parts, or raise RequestOptions.maximumDataBytes"
+        // CURLE_FILESIZE_EXCEEDED, as for a body in memory.
+        return TransferFailure(code: 63, phase: .response, message: message).urlError(for: nil)
     }
 }

@@ -119,6 +119,44 @@ internal import Testing
         #expect(response.response?.statusCode == 200)
     }
 
+    @Test(arguments: [(nil, true), (1_000, true), (999, false)] as [(Int?, Bool)])
+    func `a downloaded file above an explicit memory limit is not read`(maximum: Int?, isRead: Bool)
+        async throws
+    {
+        let server = try ScriptedServer { _ in .respond(String(repeating: "x", count: 1_000)) }
+        let options = RequestOptions(maximumDataBytes: maximum)
+        let download = session.download(try request(server).with(options))
+        let data = await download.responseData().result
+        let text = await download.responseString().map { Data($0.utf8) }.result
+        for result in [data, text] {
+            #expect(result.value?.count == (isRead ? 1_000 : nil))
+            #expect((result.error as? URLError)?.code == (isRead ? nil : .dataLengthExceedsMaximum))
+            #expect(result.error.map { $0.localizedDescription.contains("999 bytes") } ?? isRead)
+        }
+        let file = await download.response()
+        #expect(file.error == nil, "only the handlers that read the file fail")
+        try FileManager.default.removeItem(at: try #require(file.temporaryURL))
+    }
+
+    @Test func `the default memory limit does not apply to downloaded files`() async throws {
+        let length = 17 << 20
+        let server = try ScriptedServer { _ in .respond(String(repeating: "x", count: length)) }
+        let response = await session.download(server.url).responseData()
+        #expect(response.value?.count == length)
+        try FileManager.default.removeItem(at: try #require(response.temporaryURL))
+    }
+
+    @Test func `the program's own serializer of a download is not limited`() async throws {
+        let server = try ScriptedServer { _ in .respond("four") }
+        let serializer = DownloadResponseSerializer<String>(serializeResponse: { _, _, file, error in
+            if let error { return .failure(error) }
+            return .success(file?.path ?? "")
+        })
+        let download = session.download(try request(server).with(RequestOptions(maximumDataBytes: 1)))
+        let path = try #require(await download.response(responseSerializer: serializer).value)
+        try FileManager.default.removeItem(atPath: path)
+    }
+
     @Test func `an endless response ends at the default memory limit`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         let response = await session.request(server.url).responseData()

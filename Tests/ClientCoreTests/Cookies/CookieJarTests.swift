@@ -11,6 +11,9 @@ internal import Testing
     private let jar: CookieJar
     private let now = Date()
 
+    /// In CI, missing software is an error.
+    private static let isCI = ProcessInfo.processInfo.environment["CI"]?.isEmpty == false
+
     init() throws {
         storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
         jar = CookieJar(storage, policy: .always)
@@ -62,7 +65,7 @@ internal import Testing
     }
 
     @Test(
-        .enabled(if: PublicSuffixes.isAvailable),
+        .enabled(if: PublicSuffixes.isAvailable || isCI, "libpsl is not installed"),
         arguments: ["co.uk", "github.io", "test.kawasaki.jp"]
     )
     func `a cookie for a public suffix is stored only for the host of that name`(suffix: String) throws {

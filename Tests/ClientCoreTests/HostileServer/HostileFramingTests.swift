@@ -37,7 +37,6 @@ internal import Testing
     /// Bodies that libcurl accepts although their length is ambiguous:
     ///
     /// - It ignores a length that is out of range.
-    /// - It uses the last of two lengths.
     /// - It prefers chunks to any length.
     private static var tolerated: [(HostileCase, Int)] {
         [

@@ -6,7 +6,8 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Processes that exit, fork, run out of descriptors, block threads or have proxy variables while they use the library.
+/// Processes that exit, fork, run out of descriptors, block threads, are killed or have proxy variables while they use
+/// the library.
 @Suite(.timeLimit(.minutes(5))) struct ProcessTests {
     private func run(
         _ url: String,
@@ -74,6 +75,30 @@ internal import Testing
             "done",
         ]
         #expect(outcome.output == expected, "\(outcome)")
+    }
+
+    @Test func `the file of a process that was killed during a download is removed by the next download`()
+        async throws
+    {
+        let server = try ScriptedServer { request in
+            guard request.target == "/incomplete" else { return .respond("ok") }
+            return .send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart", then: .stall(then: .close))
+        }
+        let directory = try ScratchDirectory()
+        let downloads = directory.file("netwatch-downloads-\(geteuid())")
+        func files() -> [String] { (try? FileManager.default.contentsOfDirectory(atPath: downloads)) ?? [] }
+        let variables = ["TMPDIR": directory.path]
+        let options = ProcessOptions(url: server.url + "/incomplete", action: .download)
+        let argument = try ClientProcessOptions.process(options).argument
+        let process = try Subprocess(ClientTestProcess.path, [argument], environment: variables)
+        defer { process.signal(SIGKILL) }
+        _ = await server.requests(atLeast: 1)
+        process.signal(SIGKILL)
+        #expect(try await process.end() == .signalled(SIGKILL))
+        #expect(files().count == 1)
+        let outcome = try await run(server.url + "/", .download, environment: variables)
+        #expect(outcome.output == ["download status 200", "done"], "\(outcome)")
+        #expect(files() == [])
     }
 
     @Test func `proxy variables are not read`() async throws {

@@ -199,6 +199,52 @@ internal import Testing
         }
     }
 
+    @Test func `descriptions contain no secrets of forms and JSON`() throws {
+        var request = self.request
+        request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
+        request.httpBody = Data("user=known&password=hush".utf8)
+        let body = #"{"access_token": "hush", "scopes": [{"secret": "hush", "name": "known"}]}"#
+        let json: Any = ["access_token": "hush", "name": "known"]
+        func response<T>(_ value: T) -> DataResponse<T> {
+            DataResponse(
+                request: request,
+                response: head(200, type: "application/json"),
+                data: Data(body.utf8),
+                result: .success(value)
+            )
+        }
+        let text = response(body)
+        let plain = DefaultDataResponse(
+            request: request,
+            response: text.response,
+            data: text.data,
+            error: nil
+        )
+        let described = ["\(text)", text.debugDescription, "\(response(json))", plain.debugDescription]
+        for text in described {
+            #expect(text.contains("known") && text.contains("REDACTED") && !text.contains("hush"), "\(text)")
+        }
+        #expect(text.debugDescription.contains("[Request Body]: user=known&password=REDACTED"))
+        #expect("\(plain)" == "SUCCESS: \(body.utf8.count) bytes")
+    }
+
+    @Test func `a body without secrets is shown as it is`() {
+        for body in ["{ \"b\": 1.0, \"a\": 2 }", "{\"token\": \"cut", "token=known", "[1]", ""] {
+            let shown = BodyText.of(Data(body.utf8), contentType: "application/json")
+            #expect(shown == (body.isEmpty ? "empty" : body))
+        }
+        #expect(BodyText.of(nil, contentType: nil) == "none")
+        #expect(BodyText.of(Data([0x61, 0xFF]), contentType: nil) == "2 bytes that are not text")
+    }
+
+    @Test func `a task's description contains no secrets of its URL`() throws {
+        let session = SessionManager()
+        session.startRequestsImmediately = false
+        let request = session.request("http://user:hush@host/?token=hush")
+        let task = try #require(request.task)
+        #expect("\(task)".hasSuffix(": GET http://host/?token=REDACTED"), "\(task)")
+    }
+
     @Test func `the description contains a body only if it is text`() {
         #expect(BodyText.of(nil) == "none")
         #expect(BodyText.of(Data()) == "empty")

@@ -1,5 +1,5 @@
-/// What a process does while it sends requests: it exits, forks, runs out of descriptors, blocks threads, or has proxy
-/// variables.
+/// What a process does while it sends requests: it exits, forks, runs out of descriptors, blocks threads, is
+/// killed, or has proxy variables.
 package struct ProcessOptions: Codable, Sendable {
     package enum Action: Codable, Sendable {
         /// Calls `exit` during TLS handshakes.
@@ -15,8 +15,14 @@ package struct ProcessOptions: Codable, Sendable {
         ///
         /// - Parameter minimumTLSVersion: The raw value of a `TLSVersion`; `nil` for the default.
         case send(minimumTLSVersion: Int? = nil)
+<<<<<<< HEAD
         /// Sends a request in a second session and one in the first session while the program's code in the first one
         /// does not return.
+=======
+        /// Downloads a response to a temporary file, and removes the file.
+        case download
+        /// Sends a request in a second session while the program's code in the first one does not return.
+>>>>>>> n26secrets
         ///
         /// - Parameters:
         ///   - calls: The number of calls that do not return.
