@@ -27,14 +27,9 @@ struct ServeCommand: AsyncParsableCommand {
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
             socket could not be opened; 64 for wrong arguments; 75 if the group database cannot be read; 78 if a \
             restart cannot help: the store is damaged, belongs to another program or a newer netwatch, or was \
-<<<<<<< HEAD
             removed, moved or replaced while the service ran; the database is missing; the configuration has \
-            faults; or the directory of credentials or the file of encryption keys cannot be used.
-=======
-            removed, moved or replaced while the service ran; the configuration has faults; the directory of \
-            credentials or the file of encryption keys cannot be used; or libcurl uses another major version of \
-            OpenSSL than netwatch.
->>>>>>> n26start
+            faults; the directory of credentials or the file of encryption keys cannot be used; or libcurl uses \
+            another major version of OpenSSL than netwatch.
             """
     )
 

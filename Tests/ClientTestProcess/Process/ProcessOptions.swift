@@ -15,14 +15,10 @@ package struct ProcessOptions: Codable, Sendable {
         ///
         /// - Parameter minimumTLSVersion: The raw value of a `TLSVersion`; `nil` for the default.
         case send(minimumTLSVersion: Int? = nil)
-<<<<<<< HEAD
-        /// Sends a request in a second session and one in the first session while the program's code in the first one
-        /// does not return.
-=======
         /// Downloads a response to a temporary file, and removes the file.
         case download
-        /// Sends a request in a second session while the program's code in the first one does not return.
->>>>>>> n26secrets
+        /// Sends a request in a second session and one in the first session while the program's code in the first one
+        /// does not return.
         ///
         /// - Parameters:
         ///   - calls: The number of calls that do not return.

@@ -31,12 +31,8 @@ struct ProcessRun {
         case .send(let minimum):
             session.requestOptions.minimumTLSVersion = minimum.flatMap(TLSVersion.init(rawValue:))
             ClientTestProcess.say("response \(try await outcome())")
-<<<<<<< HEAD
-        case .block(let hook, let calls, let count): try await block(hook, calls: calls, until: count)
-=======
         case .download: ClientTestProcess.say("download \(try await download())")
-        case .block(let hook, let count): try await block(hook, until: count)
->>>>>>> n26secrets
+        case .block(let hook, let calls, let count): try await block(hook, calls: calls, until: count)
         }
         ClientTestProcess.say("done")
     }
@@ -55,7 +51,12 @@ struct ProcessRun {
         return "\(response.error.map { "\($0.transferFailure?.description ?? "\($0)")" } ?? "nothing")"
     }
 
-<<<<<<< HEAD
+    private func download() async throws -> String {
+        let response = await session.download(options.url).response()
+        if let file = response.temporaryURL { try FileManager.default.removeItem(at: file) }
+        return response.response.map { "status \($0.statusCode)" } ?? "without a response"
+    }
+
     private func block(_ hook: ProcessOptions.Hook, calls count: Int, until blockedCount: Int) async throws {
         let blockedSession = SessionManager(configuration: .ephemeral)
         let (calls, same) = (BlockedCalls(hook, count), Recorder<String>())
@@ -64,18 +65,6 @@ struct ProcessRun {
         blockedSession.request(options.url).response(queue: DispatchQueue(label: "same")) {
             same.record(Self.description(of: $0))
         }
-=======
-    private func download() async throws -> String {
-        let response = await session.download(options.url).response()
-        if let file = response.temporaryURL { try FileManager.default.removeItem(at: file) }
-        return response.response.map { "status \($0.statusCode)" } ?? "without a response"
-    }
-
-    private func block(_ hook: ProcessOptions.Hook, until count: Int) async throws {
-        let (calls, blockedSession) = (BlockedCalls(), SessionManager(configuration: .ephemeral))
-        calls.begin(hook, in: blockedSession, options.url)
-        try await calls.wait(until: count)
->>>>>>> n26secrets
         ClientTestProcess.say("other \(try await outcome())")
         if count == blockedCount { try await same.wait { !$0.isEmpty } }
         ClientTestProcess.say("same \(same.values.first ?? "waits")")
