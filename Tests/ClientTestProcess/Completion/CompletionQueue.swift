@@ -78,8 +78,12 @@ final class CompletionQueue: Sendable {
     }
 
     /// Notes when the request is stored, and cancels some requests in the queue.
-    func watch(_ request: DataRequest, _ way: Way) {
+    ///
+    /// - Parameter program: The program, whose code runs when the request is stored. It does not receive the request:
+    ///   the journal must contain every request that may be cancelled after it was given up.
+    func watch(_ request: DataRequest, _ way: Way, _ program: CompletionProgram) {
         request.onQueued(queue: .global()) { receipt in
+            program.called(.stored, of: nil)
             self.stored.withLock { $0[way, default: 0] += 1 }
             self.store.journal?("stored \(receipt.id)")
             guard self.roll(4) == 0 else { return }
