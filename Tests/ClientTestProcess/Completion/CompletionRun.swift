@@ -178,7 +178,7 @@ final class CompletionRun: Sendable {
         leftovers.watch("request \(number)", request)
         program.add(request, number)
         guard let request = request as? DataRequest else { return }
-        openedQueue.withLock { $0 }?.watch(request, way, program)
+        openedQueue.withLock { $0 }?.watch(request, number, way, program)
     }
 
     private func openQueue() async {
