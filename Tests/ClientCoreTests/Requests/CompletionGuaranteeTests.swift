@@ -4,11 +4,16 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Random requests to a server that fails at random, with random calls in between. Whatever happens:
+/// Random requests to a server that fails at random, with random calls in between. In each ``CompletionHook`` the client
+/// calls code of the program, which answers at random. In some calls it also acts: it cancels the request, suspends and
+/// resumes it, adds a handler, releases the session, or starts another request. Whatever happens:
 ///
 /// - Each handler is called exactly once and in order, and each wait ends exactly once.
 /// - Progress never decreases.
 /// - No object, descriptor or file is left.
+///
+/// A request whose program never answers, because it retains a completion without calling it, ends when it is cancelled
+/// or loses its session. If the program releases the completion, the documented default is the answer.
 ///
 /// The requests run in separate processes, so that no other test opens descriptors there. ``CheckSize`` selects 60,
 /// 1,000 or 10,000 seeds. `NETWATCH_SEED` selects a single seed.
@@ -46,6 +51,9 @@ internal import Testing
         #expect(counts.storedByRequest > 0 && counts.storedBySession > 0 && counts.storedInBackground > 0)
         #expect(counts.refusals > 0 || tls == nil)
         #expect(counts.retriesAfterOffline > 0 || !NetworkNamespace.isAvailable)
+        let hooks = CompletionHook.allCases.filter { tls != nil || !$0.needsTLS }
+        #expect(hooks.filter { counts.calls(of: $0) == 0 } == [], "never called")
+        #expect(hooks.filter { counts.actions(of: $0) == 0 } == [], "called, but never acted")
     }
 
     /// Returns the TLS server for the requests; `nil` if openssl(1) is not installed.

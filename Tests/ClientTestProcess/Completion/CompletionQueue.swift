@@ -78,8 +78,13 @@ final class CompletionQueue: Sendable {
     }
 
     /// Notes when the request is stored, and cancels some requests in the queue.
-    func watch(_ request: DataRequest, _ way: Way) {
+    ///
+    /// - Parameters:
+    ///   - number: The number of the request.
+    ///   - program: The program, whose code runs when the request is stored.
+    func watch(_ request: DataRequest, _ number: Int, _ way: Way, _ program: CompletionProgram) {
         request.onQueued(queue: .global()) { receipt in
+            program.called(.stored, of: number)
             self.stored.withLock { $0[way, default: 0] += 1 }
             self.store.journal?("stored \(receipt.id)")
             guard self.roll(4) == 0 else { return }

@@ -41,9 +41,7 @@ struct CompletionRequest {
         guard let session = way == .background ? run.backgroundSession : run.session,
             let request = await makeQueued(session)
         else { return }
-        run.countRequest()
-        run.leftovers.watch("request \(number)", request)
-        run.watchQueue(of: request, way)
+        run.began(request, number, way)
         if way == .request { run.store(request) }
         addHandler(to: request)
         if roll(4) == 0 { wait(for: request) }
@@ -71,13 +69,18 @@ struct CompletionRequest {
         to url: String,
         threshold: UInt64
     ) async -> DataRequest? {
-        await withCheckedContinuation { encoded in
+        let (program, number) = (run.program, number)
+        return await withCheckedContinuation { encoded in
             session.upload(
-                multipartFormData: { $0.append(body, withName: "field") },
+                multipartFormData: { form in
+                    program.called(.form, of: number)
+                    form.append(body, withName: "field")
+                },
                 usingThreshold: threshold,
                 to: url,
                 queue: run.queue
             ) { [record = run.record] result in
+                program.called(.encodingCompletion, of: number)
                 switch result {
                 case .success(let upload, _, _): encoded.resume(returning: upload)
                 case .failure(let error):
@@ -102,10 +105,8 @@ struct CompletionRequest {
         // Retains the session, because another request of the seed may release it in the meantime.
         guard let session = run.session else { return nil }
         let request = make(session)
-        run.countRequest()
-        run.leftovers.watch("request \(number)", request)
+        run.began(request, number, run.way)
         watchProgress(of: request)
-        run.watchQueue(of: request, run.way)
         if roll(2) == 0 { run.store(request) }
         addHandler(to: request)
         return request
@@ -118,12 +119,23 @@ struct CompletionRequest {
         case 0: return session.upload(body, to: url)
         case 1: return session.upload(file("body"), to: url, method: .put)
         case 2: return session.upload(InputStream(data: body), to: url)
-        case 3, 4: return session.download(url)
+        case 3: return session.download(url)
+        case 4: return session.download(url, to: destination())
         // Two requests of a seed share each partial file. One of them fails if the other is still running.
         case 5: return session.download(url, keepingPartialFileAt: file("kept\(number / 2)"))
         case 6: return session.request("no URL")
-        case 7: return session.request(url).stream { _ in }
+        case 7:
+            let (program, number) = (run.program, number)
+            return session.request(url).stream { _ in program.called(.stream, of: number) }
         default: return session.request(url)
+        }
+    }
+
+    private func destination() -> DownloadRequest.DownloadFileDestination {
+        let (program, number, target) = (run.program, number, file("moved\(number)"))
+        return { _, _ in
+            program.called(.destination, of: number)
+            return (target, [.removePreviousFile])
         }
     }
 
@@ -140,12 +152,16 @@ struct CompletionRequest {
     private func file(_ name: String) -> URL { URL(fileURLWithPath: run.environment.scratch.file(name)) }
 
     private func watchProgress(of request: Request) {
-        let record = run.record
-        let download: @Sendable (Progress) -> Void = { record.note($0, of: "a download's progress") }
+        let (record, program, number) = (run.record, run.program, number)
+        let download: @Sendable (Progress) -> Void = {
+            record.note($0, of: "a download's progress")
+            program.called(.downloadProgress, of: number)
+        }
         (request as? DataRequest)?.downloadProgress(queue: run.queue, closure: download)
         (request as? DownloadRequest)?.downloadProgress(queue: run.queue, closure: download)
         (request as? UploadRequest)?.uploadProgress(queue: run.queue) {
             record.note($0, of: "an upload's progress")
+            program.called(.uploadProgress, of: number)
         }
     }
 
@@ -171,15 +187,13 @@ struct CompletionRequest {
     }
 
     private mutating func validate(_ request: Request) {
-        let isRefused = roll(4) == 0
-        if let request = request as? DataRequest {
-            request.validate()
-            if isRefused { request.validate { _, _, _ in .failure(Refusal()) } }
+        let (isRefused, program, number) = (roll(4) == 0, run.program, number)
+        let check: @Sendable () -> Request.ValidationResult = {
+            program.called(.validator, of: number)
+            return isRefused ? .failure(Refusal()) : .success
         }
-        if let request = request as? DownloadRequest {
-            request.validate()
-            if isRefused { request.validate { _, _, _, _ in .failure(Refusal()) } }
-        }
+        if let request = request as? DataRequest { request.validate().validate { _, _, _ in check() } }
+        if let request = request as? DownloadRequest { request.validate().validate { _, _, _, _ in check() } }
     }
 
     // MARK: Handlers and waits
@@ -187,19 +201,56 @@ struct CompletionRequest {
     private mutating func addHandler(to request: Request) {
         let (id, number, run) = (run.record.expect(), number, run)
         run.countHandler()
-        let told: @Sendable () -> Void = { run.record.note(id, of: number) }
-        let isPlain = roll(2) == 0
-        if let request = request as? DataRequest {
-            if isPlain { request.response(queue: run.queue) { _ in told() } }
-            if !isPlain { request.responseString(queue: run.queue) { _ in told() } }
+        let told: @Sendable () -> Void = {
+            run.program.called(.handler, of: number)
+            run.record.note(id, of: number)
         }
-        if let request = request as? DownloadRequest {
-            let leftovers = run.leftovers
+        let kind = roll(4)
+        if let request = request as? DataRequest {
+            switch kind {
+            case 0, 1: request.response(queue: run.queue) { _ in told() }
+            case 2: request.responseString(queue: run.queue) { _ in told() }
+            default: request.response(queue: run.queue, responseSerializer: serializer()) { _ in told() }
+            }
+        }
+        if let request = request as? DownloadRequest { addHandler(to: request, kind, told) }
+    }
+
+    private func addHandler(to request: DownloadRequest, _ kind: Int, _ told: @escaping @Sendable () -> Void)
+    {
+        let leftovers = run.leftovers
+        let left: @Sendable (URL?, URL?, Data?) -> Void = { temporary, destination, resumeData in
+            leftovers.note(file: temporary, resumeData: resumeData)
+            leftovers.note(file: destination, resumeData: nil)
+        }
+        guard kind == 0 else {
             request.response(queue: run.queue) { response in
-                leftovers.note(file: response.temporaryURL, resumeData: response.resumeData)
-                leftovers.note(file: response.destinationURL, resumeData: nil)
+                left(response.temporaryURL, response.destinationURL, response.resumeData)
                 told()
             }
+            return
+        }
+        request.response(queue: run.queue, responseSerializer: downloadSerializer()) { response in
+            left(response.temporaryURL, response.destinationURL, response.resumeData)
+            told()
+        }
+    }
+
+    private func serializer() -> DataResponseSerializer<Int> {
+        let (program, number) = (run.program, number)
+        return DataResponseSerializer { _, _, data, error in
+            program.called(.serializer, of: number)
+            if let error { return .failure(error) }
+            return .success(data?.count ?? 0)
+        }
+    }
+
+    private func downloadSerializer() -> DownloadResponseSerializer<Int> {
+        let (program, number) = (run.program, number)
+        return DownloadResponseSerializer { _, _, _, error in
+            program.called(.serializer, of: number)
+            if let error { return .failure(error) }
+            return .success(1)
         }
     }
 

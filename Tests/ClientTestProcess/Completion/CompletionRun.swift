@@ -51,6 +51,7 @@ final class CompletionRun: Sendable {
         faults = FaultyResponses(seed: seed)
         currentSession = Mutex(Self.session(seed, environment, hooks, fault))
         if let session { leftovers.watch("session", session) }
+        program.begin(self)
     }
 
     private static func session(
@@ -61,7 +62,9 @@ final class CompletionRun: Sendable {
     ) -> SessionManager {
         if case .request(let fault) = fault { fault.inject(at: 1 + Int(seed % 3 % 2)) }
         let paths = Self.paths(seed, environment)
-        let trust = try? environment.tls?.policies(seed / 2) { [weak hooks] in hooks?.trusts ?? false }
+        let trust = try? environment.tls?.policies(seed / 2, hooks.program) { [weak hooks] in
+            hooks?.evaluate() ?? false
+        }
         let session = SessionManager(
             engine: paths?.engine ?? environment.engine,
             serverTrustPolicyManager: trust,
@@ -76,8 +79,12 @@ final class CompletionRun: Sendable {
         if seed % 3 != 0 { session.adapter = hooks }
         if seed % 5 != 0 { session.retrier = hooks }
         if seed % 2 != 0 { session.interceptor = hooks }
+        CompletionDelegate(seed: seed).setClosures(of: session.delegate, hooks.program)
         return session
     }
+
+    /// The program's code in the hooks of this seed.
+    var program: CompletionProgram { hooks.program }
 
     /// Even seeds have paths that come and go. Odd seeds have servers that may be untrusted.
     private static func paths(_ seed: UInt64, _ environment: CompletionEnvironment) -> CompletionPaths? {
@@ -85,6 +92,9 @@ final class CompletionRun: Sendable {
     }
 
     var paths: CompletionPaths? { Self.paths(seed, environment) }
+
+    /// The URL of the seed's server without TLS.
+    var plainServer: String { paths?.server.url ?? environment.server.url }
 
     var session: SessionManager? { currentSession.withLock { $0 } }
 
@@ -115,10 +125,10 @@ final class CompletionRun: Sendable {
         counts.retriesAfterOffline = hooks.retriesAfterOffline.load(ordering: .relaxed)
         counts.refusals = hooks.refusals.load(ordering: .relaxed)
         counts.reports = record.reportCount
+        (counts.hookCalls, counts.hookActions) = program.counts
         return counts
     }
 
-    func countRequest() { requestCount.wrappingAdd(1, ordering: .relaxed) }
     func countHandler() { handlerCount.wrappingAdd(1, ordering: .relaxed) }
     func countWait() { waitCount.wrappingAdd(1, ordering: .relaxed) }
 
@@ -162,10 +172,13 @@ final class CompletionRun: Sendable {
         openedQueue.withLock { $0 }?.take(request)
     }
 
-    /// Counts the request when the seed's queue, if it has one, has stored it.
-    func watchQueue(of request: Request, _ way: CompletionQueue.Way) {
+    /// Counts a new request, and watches its release. If the seed's queue stores the request, that is counted, too.
+    func began(_ request: Request, _ number: Int, _ way: CompletionQueue.Way) {
+        requestCount.wrappingAdd(1, ordering: .relaxed)
+        leftovers.watch("request \(number)", request)
+        program.add(request, number)
         guard let request = request as? DataRequest else { return }
-        openedQueue.withLock { $0 }?.watch(request, way)
+        openedQueue.withLock { $0 }?.watch(request, number, way, program)
     }
 
     private func openQueue() async {
@@ -231,12 +244,14 @@ final class CompletionRun: Sendable {
         // End the requests that stall or wait for the route, and release what the hooks and the owners retain.
         paths?.set(isOpen: true)
         faults.release()
-        hooks.forget()
+        program.forget()
         // The requests of some seeds end in the queue, those of others are left to it. The wait is limited, because a
         // held request does not end.
         if hasQueue { await record.wait(milliseconds: [0, 20, 300][Int(seed / 4 % 3)]) }
         await stopQueue()
         for keeper in retainingOwners.withLock({ $0 }) { keeper.close() }
+        // From now on the hooks add no expected completion, because the wait must know all of them.
+        program.close()
         await record.settle(timeout: timeout)
         await turn()
         for keeper in retainingOwners.withLock({ $0 }) { keeper.forget() }

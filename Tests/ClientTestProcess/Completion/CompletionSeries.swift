@@ -64,8 +64,16 @@ package struct CompletionCounts: Sendable {
     /// The number of attempts that ended because the server was not trusted.
     package var refusals = 0
     package var reports = 0
+    /// How often the client called each hook, and how many of the calls acted. The index is the raw value of the hook.
+    var hookCalls = [Int](repeating: 0, count: CompletionHook.allCases.count)
+    var hookActions = [Int](repeating: 0, count: CompletionHook.allCases.count)
 
     package init() {}
+
+    package func calls(of hook: CompletionHook) -> Int { hookCalls[hook.rawValue] }
+
+    /// The number of calls in which the program acted on a request or on the session.
+    package func actions(of hook: CompletionHook) -> Int { hookActions[hook.rawValue] }
 
     private static let fields: [any WritableKeyPath<CompletionCounts, Int> & Sendable] = [
         \.seeds, \.requests, \.handlers, \.waits, \.retries, \.finishedByOwner, \.withdrawals,
@@ -76,15 +84,25 @@ package struct CompletionCounts: Sendable {
     /// Parses a value of ``line``. Returns `nil` for any other text.
     package init?(line: Substring) {
         let numbers = line.split(separator: " ").compactMap { Int($0) }
-        guard numbers.count == Self.fields.count else { return nil }
+        let hooks = CompletionHook.allCases.count
+        guard numbers.count == Self.fields.count + 2 * hooks else { return nil }
         for (field, number) in zip(Self.fields, numbers) { self[keyPath: field] = number }
+        hookCalls = Array(numbers.suffix(2 * hooks).prefix(hooks))
+        hookActions = Array(numbers.suffix(hooks))
     }
 
     package mutating func add(_ other: CompletionCounts) {
         for field in Self.fields { self[keyPath: field] += other[keyPath: field] }
+        for hook in CompletionHook.allCases.map(\.rawValue) {
+            hookCalls[hook] += other.hookCalls[hook]
+            hookActions[hook] += other.hookActions[hook]
+        }
     }
 
-    var line: String { Self.fields.map { "\(self[keyPath: $0])" }.joined(separator: " ") }
+    var line: String {
+        let numbers = Self.fields.map { self[keyPath: $0] } + hookCalls + hookActions
+        return numbers.map { "\($0)" }.joined(separator: " ")
+    }
 }
 
 extension CompletionCounts: CustomStringConvertible {
@@ -95,7 +113,8 @@ extension CompletionCounts: CustomStringConvertible {
         queuing session, \(storedInBackground) of a background session), \(routeLosses) route losses, \
         \(offline) attempts without a route, \
         \(retriesAfterOffline) of them retried, \(refusals) servers refused, \(handlers) handlers, \(waits) waits, \
-        \(reports) progress reports
+        \(reports) progress reports, \(hookCalls.reduce(0, +)) calls of the program's code with \
+        \(hookActions.reduce(0, +)) actions
         """
     }
 }

@@ -19,9 +19,12 @@ package struct CompletionTLS: Codable, Sendable {
     /// Returns a session's policies for the server. The number selects the kind of policy, and whether it accepts or
     /// rejects the server.
     ///
-    /// - Parameter accepts: Returns the result of a custom evaluation.
+    /// - Parameters:
+    ///   - program: The program, whose code runs when a policy is looked up.
+    ///   - accepts: Returns the result of a custom evaluation.
     func policies(
         _ number: UInt64,
+        _ program: CompletionProgram,
         accepts: @escaping @Sendable () -> Bool
     ) throws -> ServerTrustPolicyManager {
         let policy: ServerTrustPolicy =
@@ -32,7 +35,7 @@ package struct CompletionTLS: Codable, Sendable {
             case 3: .disableEvaluation
             default: .customEvaluation { _, _ in accepts() }
             }
-        return ServerTrustPolicyManager(policies: ["127.0.0.1": policy])
+        return CompletionTrustManager(["127.0.0.1": policy], program)
     }
 
     private func pinning(_ path: String) throws -> ServerTrustPolicy {
