@@ -24,7 +24,9 @@ package final class TLSTerminal: Sendable {
         options: [String] = []
     ) async throws {
         var ends: [CInt] = [0, 0]
-        try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
+        // Not a pipe, because a write to a pipe raises SIGPIPE if the program has ended.
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
         input = FileDescriptor(owning: ends[1])
         let output = FileDescriptor(owning: ends[0])
         let program = try Subprocess(
@@ -37,35 +39,35 @@ package final class TLSTerminal: Sendable {
             in: namespace
         )
         do {
-            self.port = try await Self.port(of: program)
+            try await program.output.wait { $0.contains { $0.hasPrefix("ACCEPT") } }
         } catch {
             program.signal(SIGKILL)
             throw error
         }
         self.program = program
+        self.port = port == 0 ? Self.port(of: program) : port
     }
 
     deinit { program.signal(SIGKILL) }
 
-    /// Waits for the line that names the address on which the program accepts connections.
-    private static func port(of program: Subprocess) async throws -> UInt16 {
-        try await program.output.wait { $0.contains { $0.hasPrefix("ACCEPT ") } }
+    /// Returns the port from the line `ACCEPT ADDRESS:PORT`, which the program writes if the kernel chooses the port.
+    private static func port(of program: Subprocess) -> UInt16 {
         let line = program.output.values.first { $0.hasPrefix("ACCEPT ") }
         return line?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
     }
 
     /// Sends a text to the client of the current connection, in one TLS record. There must be a connection.
     ///
-    /// - Parameter text: At most 4096 bytes, which write(2) writes to a pipe at once. Its first letter must not be a
-    ///   command of openssl-s_server(1).
+    /// - Parameter text: At most 16,384 bytes. Its first letter must not be a command of openssl-s_server(1).
     package func send(_ text: String) throws {
-        let bytes = Array(text.utf8)
-        try systemCall("write") { write(input.rawValue, bytes, bytes.count) }
+        let (descriptor, bytes) = (input.rawValue, Array(text.utf8))
+        try systemCall("send") { Glibc.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL)) }
     }
 
-    /// The lines that the clients have sent, without their line breaks, and those of the program itself.
-    package var lines: [String] {
-        program.output.values.map { $0.hasSuffix("\r") ? String($0.dropLast()) : $0 }
+    /// Waits until a client has sent a line, which is given without its line break.
+    package func received(_ line: String) async throws {
+        // For Swift, "\r\n" is one character, so the recorded lines still have it.
+        try await program.output.wait { $0.contains { [line, line + "\r", line + "\r\n"].contains($0) } }
     }
 
     /// Waits until clients have sent at least `count` request lines.
