@@ -193,16 +193,7 @@ internal import Testing
         _ request: TransferRequest,
         afterArrivalFrom server: ScriptedServer
     ) async -> TransferRecorder.Record {
-        let isQueued = Gate()
-        engine.perform { _ in isQueued.wait() }
-        engine.perform { _ in
-            server.release()
-            Self.waitForUnreadData(request, server.port)
-        }
-        let recorder = TransferRecorder()
-        engine.start(request) { recorder.deliver($0) }
-        isQueued.open()
-        return await recorder.end()
+        await engine.start(request, to: server.port) { server.release() }.end()
     }
 
     /// Runs a transfer over a new connection, on which the response of the server has arrived before libcurl reads for
@@ -216,42 +207,9 @@ internal import Testing
         let recorder = TransferRecorder()
         engine.start(request) { recorder.deliver($0) }
         // The kernel connects the socket while this closure blocks the loop.
-        engine.perform { _ in Self.waitForUnreadData(request, port) }
+        engine.perform { _ in TransferEngine.waitForUnreadData(request, port) }
         isQueued.open()
         return await recorder.end()
-    }
-
-    /// Blocks until a connection to the server has data to read.
-    ///
-    /// The loop's thread must not return before the data is in the socket, and the kernel reports that only when it is
-    /// asked.
-    private static func waitForUnreadData(_ request: TransferRequest, _ port: UInt16) {
-        while !hasUnreadData(request, port) { poll(nil, 0, 5) }
-    }
-
-    /// Returns whether a connection to the server has data to read.
-    private static func hasUnreadData(_ request: TransferRequest, _ port: UInt16) -> Bool {
-        (CInt(0)..<4096).contains { (descriptor: CInt) -> Bool in
-            let isToServer =
-                request.unixSocketPath.map { $0 == peerPath(of: descriptor) }
-                ?? (WatchedSocket(descriptor: descriptor, number: 0).ends.remotePort == port)
-            return isToServer && !WatchedSocket.isQuiet(descriptor)
-        }
-    }
-
-    /// Returns the path of the unix socket to which a socket is connected.
-    private static func peerPath(of descriptor: CInt) -> String? {
-        var address = sockaddr_un()
-        var length = socklen_t(MemoryLayout.size(ofValue: address))
-        let result = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                getpeername(descriptor, $0, &length)
-            }
-        }
-        guard result == 0, address.sun_family == sa_family_t(AF_UNIX) else { return nil }
-        return withUnsafeBytes(of: address.sun_path) { path in
-            String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
-        }
     }
 
     @Test func `concurrent transfers reuse their connections to a unix socket`() async throws {

@@ -162,6 +162,43 @@ internal import Testing
         #expect(third.hasSucceeded && third.metrics?.reusedConnection == false)
     }
 
+    /// What happens before a transfer that fails without an error number.
+    enum Earlier: CaseIterable {
+        case success
+        /// The server resets the connection, and libcurl sends the request again.
+        case resetAndSuccess
+        case refusal
+    }
+
+    @Test(arguments: Earlier.allCases)
+    func `a failure without an error number does not report that of an earlier transfer`(
+        earlier: Earlier
+    ) async throws {
+        let script: ScriptedServer.Script = { request in
+            if request.target == "/short" {
+                return .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx", then: .close)
+            }
+            return earlier == .resetAndSuccess && request.number == 2 ? .reset : .respond("")
+        }
+        var server = try ScriptedServer(script)
+        #expect(await engine.run(TransferRequest(server)).hasSucceeded)
+        switch earlier {
+        case .success: break
+        case .resetAndSuccess:
+            #expect(await engine.run(TransferRequest(server)).hasSucceeded)
+            #expect(server.requests.count == 3)
+        case .refusal:
+            let port = server.port
+            server.stop()
+            let refused = await engine.run(TransferRequest(server)).failure
+            #expect(refused?.code == 7 && refused?.osErrno == ECONNREFUSED)
+            server = try ScriptedServer(port: port, script)
+        }
+        let failure = await engine.run(TransferRequest(server, "/short")).failure
+        #expect(failure?.code == 18)
+        #expect(failure?.osErrno == 0)
+    }
+
     @Test func `a transfer that ends before libcurl begins it reports nothing of an earlier one`()
         async throws
     {

@@ -73,6 +73,35 @@ struct TrustedTransferTests {
         #expect(responses.count == 4)
     }
 
+    /// Each transfer presents its own client certificate, although all of them have the same host.
+    @Test(arguments: ["TLSv1.2", "TLSv1.3"])
+    func `a transfer does not use the client certificate of an earlier one`(version: String) async throws {
+        let options = """
+            ; ssl_protocols \(version);
+            ssl_client_certificate \(authority.root); ssl_verify_client optional; ssl_verify_depth 3
+            """
+        let nginx = try await nginx(options, name: "client.test", answer: "return 200 $ssl_client_s_dn;")
+        let steps: [(client: String?, isReused: Bool)] = [
+            ("one", false), ("two", false), (nil, false), ("one", true), ("two", true),
+        ]
+        for (client, isReused) in steps {
+            var trust = try ours()
+            trust.identity = try client.map { try identity("\($0).client.test") }
+            let record = await pool.start(try request(nginx, "client.test", trust)).end()
+            #expect(record.failure == nil)
+            #expect(record.text == (client.map { "CN=\($0).client.test" } ?? ""))
+            #expect(record.metrics?.reusedConnection == isReused)
+        }
+    }
+
+    private func identity(_ name: String) throws -> TransferIdentity {
+        let issued = try authority.client(name)
+        return TransferIdentity(
+            certificates: try ScratchDirectory.read(issued.chain),
+            key: try ScratchDirectory.read(issued.key)
+        )
+    }
+
     @Test func `concurrent transfers share one HTTP2 connection, even if they start together`()
         async throws
     {

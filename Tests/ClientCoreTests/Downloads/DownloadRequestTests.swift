@@ -161,6 +161,50 @@ internal import Testing
         #expect(server.requests.last?.values(of: "If-Range") == [])
     }
 
+    private static func response(_ status: String, tag: [UInt8], _ fields: String, _ body: String) -> [UInt8]
+    {
+        let start = Array("HTTP/1.1 \(status)\r\nConnection: close\r\nETag: ".utf8)
+        return start + tag + Array("\r\n\(fields)\r\n\r\n\(body)".utf8)
+    }
+
+    /// The entity tag of the first response and that of the part, and the resulting file.
+    ///
+    /// The bytes E9, in ISO 8859-1, and C3 A9, in UTF-8, are the same character. So are C3 A9 and 65 CC 81, and Swift
+    /// compares their strings as equal.
+    @Test(
+        arguments: [
+            ([0x22, 0xe9, 0x22], [0x22, 0xe9, 0x22], "0123456789"),
+            ([0x22, 0xe9, 0x22], [0x22, 0xc3, 0xa9, 0x22], "abcdefghij"),
+            ([0x22, 0xc3, 0xa9, 0x22], [0x22, 0x65, 0xcc, 0x81, 0x22], "abcdefghij"),
+        ] as [([UInt8], [UInt8], String)]
+    )
+    func `an entity tag beyond ASCII is sent and compared byte for byte`(
+        tag: [UInt8],
+        partTag: [UInt8],
+        expected: String
+    ) async throws {
+        let requests = Recorder<[UInt8]>()
+        let server = try SocketServer { peer in
+            requests.record(peer.read())
+            let whole = "Accept-Ranges: bytes\r\nContent-Length: 10"
+            let part = "Content-Range: bytes 5-9/10\r\nContent-Length: 5"
+            switch requests.values.count {
+            case 1: peer.write(Self.response("200 OK", tag: tag, whole, "01234"))
+            case 2: peer.write(Self.response("206 Part", tag: partTag, part, "56789"))
+            default: peer.write(Self.response("200 OK", tag: partTag, whole, "abcdefghij"))
+            }
+        }
+        let first = await session.download("http://127.0.0.1:\(server.port)/").response()
+        #expect((first.error as? URLError)?.code == .networkConnectionLost)
+        let rest = session.download(resumingWith: try #require(first.resumeData))
+        #expect(try await String(decoding: rest.data, as: UTF8.self) == expected)
+        let sent = requests.values
+        try #require(sent.count == (tag == partTag ? 2 : 3))
+        let condition = Array("If-Range: ".utf8) + tag + Array("\r\n".utf8)
+        #expect(sent[1].firstRange(of: condition) != nil)
+        #expect(sent.dropFirst(2).allSatisfy { $0.firstRange(of: Array("If-Range".utf8)) == nil })
+    }
+
     @Test func `a Content-Length near the integer limit does not overflow`() async throws {
         let server = try ScriptedServer { request in
             if request.number == 1 { return Self.firstFive }

@@ -64,6 +64,28 @@ internal import Testing
         #expect(server.requests.last?.target == target)
     }
 
+    @Test(arguments: [
+        "HTTP/1.1 302 Found: x", "Via: 1.1 a,\r\n HTTP/1.1 302 Found",
+        "Via: 1.1 a,\r\n HTTP/1.1 302 Found: x",
+    ])
+    func `a field that looks like a status line makes no redirect`(field: String) async throws {
+        let head = "HTTP/1.1 200 OK\r\n\(field)\r\nLocation: /new\r\nContent-Length: 2\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(head + "ok", then: .keep) }
+        let response = await session.request(server.url + "/").responseString()
+        #expect(response.response?.statusCode == 200)
+        #expect(response.value == "ok")
+        #expect(server.requests.map(\.target) == ["/"])
+    }
+
+    @Test func `a second status line in a head is refused`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nHTTP/1.1 302 Found\r\nLocation: /new\r\nContent-Length: 2\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(head + "ok", then: .keep) }
+        let response = await session.request(server.url + "/").responseString()
+        // libcurl: a header line without a colon.
+        #expect(response.error?.transferFailure?.code == 8)
+        #expect(server.requests.map(\.target) == ["/"])
+    }
+
     @Test func `a percent sign that begins no escape is sent as it is`() async throws {
         let server = try ScriptedServer { request in
             switch request.target {

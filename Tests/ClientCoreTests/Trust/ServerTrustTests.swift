@@ -317,6 +317,31 @@ struct ServerTrustTests {
         }
     }
 
+    @Test(
+        arguments: [
+            ("self.test", []), ("valid.test", []), ("valid.test", .insecure),
+        ] as [(String, RedirectOptions)]
+    )
+    func `a URL for plain http that the delegate has chosen is refused, too`(
+        host: String,
+        redirects: RedirectOptions
+    ) async throws {
+        let session = server.session(["self.test": .disableEvaluation, "valid.test": try pins("root")])
+        session.requestOptions.redirects = redirects
+        let plain = server.url("localhost").replacing("https:", with: "http:")
+        session.delegate.taskWillPerformHTTPRedirection = { _, _, _, request in
+            var request = request
+            request.url = URL(string: plain)
+            return request
+        }
+        let response = await session.request("\(server.url(host))/to/valid").response()
+        guard case AFError.redirectRefused(.insecure(let source, let target))? = response.error else {
+            Issue.record("\(String(describing: response.error))")
+            return
+        }
+        #expect(source.host == host && target.absoluteString.hasPrefix(plain))
+    }
+
     private final class Changing: ServerTrustPolicyManager, @unchecked Sendable {
         private let lock = NSLock()
         private var policy: ServerTrustPolicy?

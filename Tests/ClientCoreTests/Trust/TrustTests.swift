@@ -74,6 +74,24 @@ struct TrustTests {
         #expect(permitted.response?.statusCode == 200)
     }
 
+    /// In a separate process, which trusts the tests' root instead of the machine's authorities.
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `a session without trust policies does not leave https for http`() async throws {
+        let server = try await TLSServer.shared()
+        let files = try ResolverFiles(authorities: server.authority.root)
+        func response(_ path: String) async throws -> String? {
+            var options = ProcessOptions(url: server.url("127.0.0.1") + path, action: .send())
+            options.hasTrustPolicies = false
+            let argument = try ClientProcessOptions.process(options).argument
+            let command = files.mounted([ClientTestProcess.path, argument])
+            return try await Subprocess(command[0], Array(command.dropFirst())).outcome().output.first
+        }
+        #expect(try await response("/") == "response status 200")
+        let refused = try await response("/to/plain") ?? ""
+        #expect(refused.contains("redirect") && refused.contains("http://localhost"), "\(refused)")
+        withExtendedLifetime(files) {}
+    }
+
     /// In a separate process, because OpenSSL reads its configuration once.
     @Test func `TLS 1.1 is refused by default even if OpenSSL's configuration permits it`() async throws {
         let directory = try ScratchDirectory()

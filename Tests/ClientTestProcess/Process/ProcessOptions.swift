@@ -42,6 +42,8 @@ package struct ProcessOptions: Codable, Sendable {
 
     package var url: String
     package var action: Action
+    /// Whether the session has a manager of trust policies, with which 127.0.0.1 is trusted with any certificate.
+    package var hasTrustPolicies = true
 
     package init(url: String, action: Action) {
         self.url = url

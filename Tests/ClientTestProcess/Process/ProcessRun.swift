@@ -19,7 +19,8 @@ struct ProcessRun {
         let policies = ["127.0.0.1": ServerTrustPolicy.disableEvaluation]
         session = SessionManager(
             configuration: .ephemeral,
-            serverTrustPolicyManager: ServerTrustPolicyManager(policies: policies)
+            serverTrustPolicyManager: options.hasTrustPolicies
+                ? ServerTrustPolicyManager(policies: policies) : nil
         )
     }
 
