@@ -165,7 +165,7 @@ public class Request: SessionTask, @unchecked Sendable {
     // MARK: Module interface
 
     /// Adds a handler, which is called once on the request's own serial queue, after the handlers added before it.
-    func whenFinished(_ handler: @escaping RequestCore.Handler) {
+    func whenFinished(_ handler: @escaping @Sendable (RequestOutcome) -> Void) {
         core.add(handler)
     }
 

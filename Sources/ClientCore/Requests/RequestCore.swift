@@ -8,7 +8,11 @@ internal import NetwatchTransport
 ///
 /// All work runs on the request's own queue, in the order in which it was submitted.
 actor RequestCore {
-    typealias Handler = @Sendable (RequestOutcome) -> Void
+    /// A closure that is called with the outcome of the request. It is a structure, because the generic state machine
+    /// would wrap a closure in another one.
+    struct Handler: Sendable {
+        let body: @Sendable (RequestOutcome) -> Void
+    }
     /// A check of a complete response. Returns an error to reject the response, or `nil` to accept it.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
 
@@ -93,8 +97,8 @@ actor RequestCore {
         queue.async(on: self, isDeferred: true, body)
     }
 
-    nonisolated func add(_ handler: @escaping Handler) {
-        performDeferred { $0.handle(.added(handler)) }
+    nonisolated func add(_ handler: @escaping @Sendable (RequestOutcome) -> Void) {
+        performDeferred { $0.handle(.added(Handler(body: handler))) }
     }
 
     /// Sets ``request``, and starts the request if `starts` is true.
@@ -201,8 +205,8 @@ actor RequestCore {
 
     private func run(_ handler: Handler) {
         guard !RequestFault.dropsHandler.occurs else { return }
-        handler(outcome)
-        if RequestFault.doublesHandler.occurs { handler(outcome) }
+        handler.body(outcome)
+        if RequestFault.doublesHandler.occurs { handler.body(outcome) }
     }
 
     // MARK: Preparing

@@ -321,12 +321,14 @@ package actor TransferEngine {
             watchdog: watchdog,
             trust: trust,
             onReadiness: { [weak self] descriptor, readiness in
-                self?.assumeIsolated { engine in
+                guard let self else { return }
+                IsolatedCall(self) { engine in
                     engine.advance(id) { $0.descriptorIsReady(descriptor, readiness) }
-                }
+                }()
             },
             onTimeout: { [weak self] in
-                self?.assumeIsolated { engine in engine.advance(id) { $0.timeoutHasPassed() } }
+                guard let self else { return }
+                IsolatedCall(self) { engine in engine.advance(id) { $0.timeoutHasPassed() } }()
             },
             onIdleCheck: { [weak self] in
                 self?.assumeIsolated { engine in engine.advance(id) { $0.endIdleTransfers() } }
