@@ -62,8 +62,8 @@ enum ServiceChecks {
         switch summary.state {
         case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
         case .notRunning:
-            let isSystemSocket = socket.text == ServicePaths.systemSocket
-            return [stopped(summary, unit: isSystemSocket ? UnitState.query() : nil)]
+            let unit = socket.text == ServicePaths.systemSocket ? await UnitState.query() : nil
+            return [stopped(summary, unit: unit)]
         case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
         case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
         case .notAnswering:
