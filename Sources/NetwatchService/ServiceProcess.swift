@@ -14,15 +14,11 @@ package enum ServiceProcess {
         try credentials(listeningAt: path).pid
     }
 
-    /// Returns the user of the process that listens on a unix socket, in the same way. For a socket of the service
-    /// manager, it is the user of the service manager.
+    /// Returns the credentials of the process that listens on a unix socket, in the same way. For a socket of the
+    /// service manager, they are those of the service manager.
     ///
     /// - Throws: ``SystemError`` of `connect`; see ``id(listeningAt:)``.
-    package static func user(listeningAt path: [UInt8]) throws(SystemError) -> UInt32 {
-        try credentials(listeningAt: path).uid
-    }
-
-    private static func credentials(listeningAt path: [UInt8]) throws(SystemError) -> PeerCredentials {
+    package static func credentials(listeningAt path: [UInt8]) throws(SystemError) -> PeerCredentials {
         guard let address = UnixSocketAddress(pathBytes: path) else {
             throw SystemError(call: "connect", errno: ENAMETOOLONG)
         }

@@ -72,13 +72,24 @@ internal import Testing
         #expect(finding.advice?.contains("`journalctl -u netwatch`") == hasFailed)
     }
 
-    @Test func `the state is unknown if the query fails`() {
-        let query = "printf 'ActiveState=%s\\nResult=%s\\n' failed exit-code"
-        #expect(UnitState.query(query)?.hasFailed == true)
-        #expect(UnitState.query("false") == nil)
-        #expect(UnitState.query("true") == nil)
-        #expect(UnitState.query("/nonexistent/systemctl") == nil)
+    /// A program that prints the state of a unit, and then runs commands of the shell.
+    private static func query(_ commands: String = "") -> [String] {
+        ["/bin/sh", "-c", "printf 'ActiveState=%s\\nResult=%s\\n' failed exit-code; \(commands)"]
+    }
+
+    @Test func `the state is unknown if the query fails`() async {
+        #expect(await UnitState.query(Self.query())?.hasFailed == true)
+        #expect(await UnitState.query(Self.query("exit 1")) == nil)
+        #expect(await UnitState.query(["/bin/sh", "-c", "true"]) == nil)
+        #expect(await UnitState.query(["/nonexistent/systemctl"]) == nil)
         let summary = ServiceSummary(state: .notRunning, socket: "/s")
         #expect(ServiceChecks.stopped(summary, unit: nil).result == .warning)
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: ["trap '' TERM; sleep 300", "yes"])
+    func `a query that does not end, or whose output does not end, is ended after the timeout`(
+        commands: String
+    ) async {
+        #expect(await UnitState.query(Self.query(commands), timeout: .milliseconds(100)) == nil)
     }
 }

@@ -3,12 +3,11 @@ package import Glibc
 /// A user of this machine.
 package struct SystemUser: Sendable, CustomStringConvertible {
     package let id: uid_t
-    /// `nil` if the user has no account.
-    let name: String?
+    /// `nil` if the user has no account. Reads the user database, which may take long on a machine without a network.
+    var name: String? { getpwuid(id).map { String(cString: $0.pointee.pw_name) } }
 
     package init(id: uid_t) {
         self.id = id
-        name = getpwuid(id).map { String(cString: $0.pointee.pw_name) }
     }
 
     /// The user for people: by its name, if it has one.

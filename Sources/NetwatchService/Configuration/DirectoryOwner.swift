@@ -1,20 +1,34 @@
 internal import Glibc
-internal import NetwatchEventLoop
+package import NetwatchEventLoop
 
-/// The owner of a directory. Root can act with its permissions.
-struct DirectoryOwner {
-    let user: SystemUser
+/// The owner of a directory. Root can act as this user, during a function or for the rest of the process. glibc changes
+/// the user of all threads.
+package struct DirectoryOwner: Sendable {
+    package let user: SystemUser
     private let group: gid_t
 
-    /// `nil` if the directory does not exist or belongs to root, or if this process does not belong to root.
-    init?(of directory: String) {
+    /// - Throws: ``SystemError`` of `stat`; `ENOTDIR` if the path names another kind of file.
+    package init(of path: String) throws(SystemError) {
         var status = stat()
-        guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }
+        try systemCall("stat \(path)") { stat(path, &status) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw SystemError(call: "stat \(path)", errno: ENOTDIR)
+        }
         user = SystemUser(id: status.st_uid)
         group = status.st_gid
     }
 
-    /// Calls a function with the permissions of the owner and of its groups. All threads have them until it returns.
+    /// Whether this process can act as the owner: it belongs to root, and the directory to another user.
+    package var isAssumable: Bool { geteuid() == 0 && user.id != 0 }
+
+    /// Gives this process the user and the group of the directory, and no other groups.
+    package func become() throws(SystemError) {
+        try systemCall("setgroups") { setgroups(0, nil) }
+        try systemCall("setgid") { setgid(group) }
+        try systemCall("setuid") { setuid(user.id) }
+    }
+
+    /// Calls a function with the permissions of the owner and of its groups. Must be called by root.
     ///
     /// - Returns: `nil` if this process may not become another user.
     func act<Value>(_ body: () -> Value) -> Value? {
@@ -47,7 +61,7 @@ extension ConfigurationFiles {
         _ result: Result,
         byOwnerOf directory: String
     ) throws(InvalidConfiguration) {
-        guard !isRequired, let owner = DirectoryOwner(of: directory) else { return }
+        guard !isRequired, let owner = try? DirectoryOwner(of: directory), owner.isAssumable else { return }
         let paths = ["\(path).d"] + result.files
         let problems = owner.act { paths.compactMap { Self.problem(opening: $0, as: owner.user) } } ?? []
         guard problems.isEmpty else { throw InvalidConfiguration(problems, inOrderOf: paths) }

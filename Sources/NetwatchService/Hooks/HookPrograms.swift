@@ -55,20 +55,12 @@ actor HookPrograms {
         guard (try? await slots.acquire()) != nil else { return }
         defer { slots.release() }
         guard !Task.isCancelled else { return }
-        let process = ChildProcess()
-        let timer = Task { [logger] in
-            guard (try? await Task.sleep(for: program.timeout)) != nil else { return }
+        let result = await ChildProcess().run(
+            [program.path] + program.arguments,
+            environment: Self.environment.merging(alert.environment) { $1 },
+            timeout: program.timeout
+        ) { [logger] in
             logger.warning("the program `\(program.path)` of a hook exceeded its timeout")
-            await process.terminate()
-        }
-        defer { timer.cancel() }
-        let result = await withTaskCancellationHandler {
-            await process.run(
-                [program.path] + program.arguments,
-                environment: Self.environment.merging(alert.environment) { $1 }
-            )
-        } onCancel: {
-            Task { await process.terminate() }
         }
         log(result, of: program, for: alert)
     }

@@ -165,7 +165,7 @@ struct ServiceMetrics {
         output.add(
             "netwatch_queue_attempts_total",
             .counter,
-            "The number of attempts that ended, by what became of their request.",
+            "The number of attempts that ended, by their effect on the request.",
             QueueMeter.Result.allCases.map { result in
                 (["result": result.rawValue], Double(activity.attempts[result, default: 0]))
             }

@@ -75,10 +75,8 @@ package actor HostMonitor {
     package func run(_ initial: [WatchedHost]) async {
         isStarting = true
         hosts = hosts ?? initial
-        // An update before the start has begun without the outages of the history.
-        for name in order { remove(name) }
-        await resume()
-        await watchHosts()
+        let recorded = await resume()
+        await watchHosts(continuing: recorded)
         isStarting = false
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.takeObservations() }
@@ -100,18 +98,27 @@ package actor HostMonitor {
     }
 
     /// Watches the hosts of the last call of ``update(_:)``, even if there is one while this function waits.
-    private func watchHosts() async {
+    ///
+    /// - Parameter recorded: The outages of the history, at the start. Default: `nil`, at an update.
+    private func watchHosts(continuing recorded: [String: HostTracker.Outage]? = nil) async {
+        var recorded = recorded
         var watched: [WatchedHost]?
         while let hosts, hosts != watched {
-            await watch(hosts)
-            watched = hosts
+            await watch(hosts, continuing: recorded)
+            (watched, recorded) = (hosts, nil)
         }
     }
 
-    private func watch(_ hosts: [WatchedHost]) async {
+    private func watch(_ hosts: [WatchedHost], continuing recorded: [String: HostTracker.Outage]?) async {
         let names = Set(hosts.map(\.name))
         await hooks?.watch(names)
+        // Does not suspend from here on, so that ``snapshots`` are those of the earlier hosts or of the new ones.
         batch.addWatched(names)
+        if let recorded {
+            // The trackers of an update before the start do not have the outages of the history.
+            for name in order { remove(name) }
+            outages = recorded
+        }
         for name in order where !names.contains(name) { remove(name) }
         for host in hosts where entries[host.name]?.snapshot.host != host {
             remove(host.name)
@@ -233,21 +240,24 @@ package actor HostMonitor {
 
     // MARK: History
 
-    private func resume() async {
-        guard let history else { return }
+    /// Passes the outages of the history to the hooks, and returns them.
+    private func resume() async -> [String: HostTracker.Outage] {
+        guard let history else { return [:] }
         let now = clock().wall
+        var recorded: [String: HostTracker.Outage] = [:]
         var hookOutages: [String: [OutageCause: Int64]] = [:]
         do {
-            outages = try await history.resume(now: now)
+            recorded = try await history.resume(now: now)
             hookOutages = try await history.hookOutages()
         } catch {
-            guard !Task.isCancelled else { return }
+            guard !Task.isCancelled else { return recorded }
             logger.warning("the history of the hosts cannot be read: \(error)")
         }
         for host in hosts ?? [] {
             guard let starts = hookOutages[host.name] else { continue }
             await hooks?.resume(HookOutage(starts), of: host, now: now)
         }
+        return recorded
     }
 
     private func keepAccounts() async {

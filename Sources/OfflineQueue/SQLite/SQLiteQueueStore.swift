@@ -44,7 +44,7 @@ package final class SQLiteQueueStore: QueueStore {
         (database, openedLog) = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {
-            let reserve = await Self.reserve(of: settings, at: path)
+            let reserve = await Self.reserve(of: settings, at: path) ?? 0
             let spool =
                 if let files {
                     BodySpool(files: files, reserve: reserve, keys: keys)
@@ -341,13 +341,16 @@ extension SQLiteQueueStore {
 
     package func use(_ settings: StoreSettings) async {
         environment.settings.replace(settings)
-        spool.use(reserve: await Self.reserve(of: settings, at: environment.directory))
+        // If it is not known now, the earlier reserve still applies.
+        guard let reserve = await Self.reserve(of: settings, at: environment.directory) else { return }
+        spool.use(reserve: reserve)
     }
 
-    /// Returns the number of bytes that bodies must leave free on the file system of a directory.
-    private static func reserve(of settings: StoreSettings, at path: String) async -> Int64 {
+    /// Returns the number of bytes that bodies must leave free on the file system of a directory; `nil` if the file
+    /// system does not report its size.
+    private static func reserve(of settings: StoreSettings, at path: String) async -> Int64? {
         await DispatchQueue.global().run {
-            FileSystem.space(at: path).map(settings.limits.diskReserve(of:)) ?? 0
+            FileSystem.space(at: path).map(settings.limits.diskReserve(of:))
         }
     }
 

@@ -12,6 +12,8 @@ enum DoctorCheck: String, CaseIterable {
     struct Subjects {
         var configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>
         var queue: QueueOptions
+        /// An error if the path of the socket is not valid.
+        var service: Result<ServiceReading, CommandError>
         /// The directory of the credentials, without a path if it is not known.
         var credentials: CredentialDirectory
         /// The hosts to which the check connects.
@@ -19,8 +21,12 @@ enum DoctorCheck: String, CaseIterable {
         var probe: ProbeChoice
 
         /// The limits of the queue; the defaults if the configuration has faults.
-        fileprivate var limits: QueueLimits {
+        private var limits: QueueLimits {
             (try? configuration.get())?.configuration.queue.limits ?? QueueLimits()
+        }
+
+        fileprivate var store: StoreCheck {
+            StoreCheck(queue: queue, limits: limits, service: (try? service.get())?.summary)
         }
     }
 
@@ -36,10 +42,10 @@ enum DoctorCheck: String, CaseIterable {
         case .clock: [MachineChecks.clock()]
         case .configuration:
             await ServiceChecks.configuration(subjects.configuration, credentials: subjects.credentials)
-        case .service: await ServiceChecks.service(subjects.queue.service)
+        case .service: await ServiceChecks.service(subjects.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
         case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)
-        case .store: await StoreCheck(queue: subjects.queue, limits: subjects.limits).findings()
+        case .store: await subjects.store.findings()
         }
     }
 }

@@ -63,12 +63,14 @@ struct DoctorCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let files = file.files
+        let service = await ServiceReading.reading(queue.service)
         let subjects = DoctorCheck.Subjects(
             configuration: Result { () throws(InvalidConfiguration) in try files.readForService() },
             queue: queue,
+            service: service,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,
-                user: ServiceChecks.user(of: queue.service)
+                user: ServiceChecks.user(of: service)
             ),
             hosts: try HostList.reading(host, from: nil),
             probe: probe ?? .tcp(port: 443)

@@ -5,9 +5,6 @@ internal import OfflineQueue
 
 /// The checks of the service, its configuration and its credentials.
 enum ServiceChecks {
-    /// How long the service may take for each response.
-    static let timeout: Duration = .seconds(5)
-
     /// - Parameter credentials: The directory of the credentials, without a path if it is not known.
     static func configuration(
         _ configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>,
@@ -55,15 +52,20 @@ enum ServiceChecks {
         }
     }
 
-    static func service(_ options: ServiceOptions) async -> [DoctorFinding] {
-        let socket: ArgumentBytes
-        do throws(CommandError) { socket = try options.path() } catch { return [.problem(error)] }
-        let summary = await ServiceSummary.asking(socket, timeout: timeout)
+    static func service(_ reading: Result<ServiceReading, CommandError>) async -> [DoctorFinding] {
+        switch reading {
+        case .success(let service): await findings(on: service)
+        case .failure(let error): [.problem(error)]
+        }
+    }
+
+    private static func findings(on service: ServiceReading) async -> [DoctorFinding] {
+        let (socket, summary) = (service.socket, service.summary)
         switch summary.state {
-        case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
+        case .running: return [process(service), service.status?.reload.flatMap(finding)].compactMap(\.self)
         case .notRunning:
-            let isSystemSocket = socket.text == ServicePaths.systemSocket
-            return [stopped(summary, unit: isSystemSocket ? UnitState.query() : nil)]
+            let unit = socket.text == ServicePaths.systemSocket ? await UnitState.query() : nil
+            return [stopped(summary, unit: unit)]
         case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
         case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
         case .notAnswering:
@@ -83,20 +85,10 @@ enum ServiceChecks {
         )
     }
 
-    private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> [DoctorFinding] {
-        // A service of an earlier version does not have this route.
-        let status = try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self)
-        let process = process(summary, version: status?.version, rights: await permission(client))
-        return [process, status?.reload.flatMap(finding)].compactMap(\.self)
-    }
-
-    private static func process(
-        _ summary: ServiceSummary,
-        version: String?,
-        rights: String?
-    ) -> DoctorFinding {
-        let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
-        let text = process + (rights.map { "; this user may \($0) requests" } ?? "")
+    private static func process(_ service: ServiceReading) -> DoctorFinding {
+        let (summary, version) = (service.summary.summary, service.status?.version)
+        let process = version.map { "\(summary), version \($0)" } ?? summary
+        let text = process + (service.rights.map { "; this user may \($0) requests" } ?? "")
         guard let version, version != NetwatchVersion.current else { return .ok(text) }
         return .warning(
             "\(text); this command has the version \(NetwatchVersion.current)",
@@ -113,22 +105,9 @@ enum ServiceChecks {
         )
     }
 
-    /// Returns what this user may do with requests; `nil` if the service does not say it. The list of uploads is only for
-    /// users who may submit.
-    private static func permission(_ client: ServiceClient) async -> String? {
-        do throws(CommandError) {
-            _ = try await client.get("/v1/bodies", within: timeout, as: ControlMessage.StagedBodies.self)
-            return "submit"
-        } catch {
-            return error.status == .noPermission ? "read but not submit" : nil
-        }
-    }
-
     /// Returns the user whose credential files the service accepts: for root, the user of the running service.
-    static func user(of options: ServiceOptions) -> UInt32 {
-        guard geteuid() == 0, let socket = try? options.path(),
-            let user = try? ServiceProcess.user(listeningAt: socket.bytes)
-        else { return geteuid() }
+    static func user(of reading: Result<ServiceReading, CommandError>) -> UInt32 {
+        guard geteuid() == 0, let user = (try? reading.get())?.summary.user else { return geteuid() }
         return user
     }
 

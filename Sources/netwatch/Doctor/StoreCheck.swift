@@ -7,11 +7,13 @@ struct StoreCheck {
     let queue: QueueOptions
     /// The limits of the queue, for a store without a service.
     let limits: QueueLimits
+    /// What the service reports; `nil` if the path of its socket is not valid.
+    let service: ServiceSummary?
 
     func findings() async -> [DoctorFinding] {
         do throws(CommandError) {
             guard let directory = try queue.directoryIfNoServiceRuns() else {
-                return try await findingsByService()
+                return try findingsByService()
             }
             return try await findings(in: directory)
         } catch {
@@ -19,19 +21,11 @@ struct StoreCheck {
         }
     }
 
-    private func findingsByService() async throws(CommandError) -> [DoctorFinding] {
-        let statistics: ControlMessage.Statistics
-        do throws(CommandError) {
-            let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
-            statistics = try await client.get(
-                "/v1/queue/stats",
-                within: ServiceChecks.timeout,
-                as: ControlMessage.Statistics.self
-            )
-        } catch {
+    private func findingsByService() throws(CommandError) -> [DoctorFinding] {
+        guard let statistics = service?.statistics else {
             // The check of the service has reported a service that does not run, is busy, or refuses this user.
-            if Self.unexamined.contains(error.status) { return [] }
-            throw error
+            guard let failure = service?.failure, !Self.unexamined.contains(failure.status) else { return [] }
+            throw failure
         }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
         let use = DoctorFinding.ok(

@@ -1,4 +1,5 @@
-internal import Glibc
+internal import Foundation
+internal import NetwatchService
 
 /// The state of the service's unit, as systemd reports it.
 struct UnitState: Equatable {
@@ -21,20 +22,26 @@ struct UnitState: Equatable {
         self.result = result
     }
 
-    /// Queries systemd for the state of ``SystemUnit``. Blocks for at most 6 s.
+    /// Prints the two properties. env(1) searches for systemctl(1) in `PATH`.
+    private static let command = [
+        "/usr/bin/env", "systemctl", "show", "--property=ActiveState,Result", SystemUnit.name,
+    ]
+
+    /// Queries systemd for the state of ``SystemUnit``.
     ///
-    /// - Parameter command: A program with its arguments, for a shell, that prints the two properties.
+    /// - Parameters:
+    ///   - command: The path of a program that prints the two properties, and its arguments. Default: systemctl(1).
+    ///   - timeout: When the program receives SIGTERM. The query ends at most 2 s later. Default: 5 s.
     /// - Returns: `nil` if the command fails, for example because systemd does not run.
     static func query(
-        _ command: String = "systemctl show --property=ActiveState,Result \(SystemUnit.name)"
-    ) -> UnitState? {
-        guard let pipe = popen("timeout -k 1 5 \(command) 2>/dev/null", "re") else { return nil }
-        var output: [UInt8] = []
-        var byte = fgetc(pipe)
-        while byte != EOF {
-            output.append(UInt8(byte))
-            byte = fgetc(pipe)
-        }
-        return pclose(pipe) == 0 ? UnitState(properties: String(decoding: output, as: UTF8.self)) : nil
+        _ command: [String] = Self.command,
+        timeout: Duration = .seconds(5)
+    ) async -> UnitState? {
+        let output = await ChildProcess.output(
+            of: command,
+            environment: ProcessInfo.processInfo.environment,
+            timeout: timeout
+        )
+        return output.flatMap { UnitState(properties: String(decoding: $0, as: UTF8.self)) }
     }
 }

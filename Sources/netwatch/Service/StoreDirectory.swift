@@ -11,12 +11,11 @@ enum StoreDirectory {
     /// - Throws: An error with status 77 that names the owner, or with status 64 if there is no queue.
     static func requireOwn(_ path: String) throws(CommandError) {
         let owner = try owner(of: path)
-        if geteuid() == 0, owner.user != 0 { try become(owner, of: path) }
-        guard owner.user == geteuid() else {
+        if owner.isAssumable { try become(owner, of: path) }
+        guard owner.user.id == geteuid() else {
             throw CommandError(
                 .noPermission,
-                "the queue in `\(path)` belongs to \(SystemUser(id: owner.user)), and no service with this socket "
-                    + "uses it",
+                "the queue in `\(path)` belongs to \(owner.user), and no service with this socket uses it",
                 hint: "run the command as root or as that user"
             )
         }
@@ -30,7 +29,7 @@ enum StoreDirectory {
     static func isOfAnotherUser(_ path: String) -> Bool {
         guard geteuid() != 0 else { return false }
         do throws(CommandError) {
-            return try owner(of: path).user != geteuid()
+            return try owner(of: path).user.id != geteuid()
         } catch {
             return error.status == .noPermission
         }
@@ -54,12 +53,9 @@ enum StoreDirectory {
         )
     }
 
-    /// Gives this process the user and the group of the directory, and no other groups. glibc changes all threads.
-    private static func become(_ owner: Owner, of path: String) throws(CommandError) {
+    private static func become(_ owner: DirectoryOwner, of path: String) throws(CommandError) {
         do throws(SystemError) {
-            try systemCall("setgroups") { setgroups(0, nil) }
-            try systemCall("setgid") { setgid(owner.group) }
-            try systemCall("setuid") { setuid(owner.user) }
+            try owner.become()
             try systemCall("access \(path)") { access(path, R_OK | W_OK | X_OK) }
         } catch {
             guard error.errno != EROFS else {
@@ -68,8 +64,23 @@ enum StoreDirectory {
             }
             throw CommandError(
                 .noPermission,
-                "could not open `\(path)` as its owner, \(SystemUser(id: owner.user)): \(error)",
+                "could not open `\(path)` as its owner, \(owner.user): \(error)",
                 hint: "the owner needs access to the directory and to all directories above it"
+            )
+        }
+    }
+
+    private static func owner(of path: String) throws(CommandError) -> DirectoryOwner {
+        do throws(SystemError) {
+            return try DirectoryOwner(of: path)
+        } catch {
+            guard error.errno == EACCES || error.errno == EPERM else {
+                throw missing(path, errnoDescription(error.errno))
+            }
+            throw CommandError(
+                .noPermission,
+                "this user may not read `\(path)`",
+                hint: "run the command as the owner of the directory"
             )
         }
     }
@@ -82,29 +93,5 @@ enum StoreDirectory {
                 ? SystemUnit.startHint(stateDirectory: path)
                 : "`netwatch serve --state-dir DIRECTORY` creates a queue"
         )
-    }
-
-    private struct Owner {
-        let user: uid_t
-        let group: gid_t
-    }
-
-    private static func owner(of path: String) throws(CommandError) -> Owner {
-        var status = stat()
-        guard stat(path, &status) == 0 else {
-            let error = errno
-            if error == EACCES || error == EPERM {
-                throw CommandError(
-                    .noPermission,
-                    "this user may not read `\(path)`",
-                    hint: "run the command as the owner of the directory"
-                )
-            }
-            throw missing(path, errnoDescription(error))
-        }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw missing(path, "it is not a directory")
-        }
-        return Owner(user: status.st_uid, group: status.st_gid)
     }
 }

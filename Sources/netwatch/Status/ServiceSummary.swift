@@ -34,7 +34,11 @@ struct ServiceSummary: Encodable, Sendable {
     var socket: String
     /// The id of the listening process.
     var pid: Int32?
+    /// The user of the listening process.
+    var user: UInt32?
     var queue: Queue?
+    /// The response that ``queue`` comes from.
+    var statistics: ControlMessage.Statistics?
     /// The state of the service's resolver.
     var names: ControlMessage.Names?
     /// The error of the query; `nil` if the service responded, or if no connection could be made.
@@ -51,9 +55,11 @@ struct ServiceSummary: Encodable, Sendable {
     ///   - timeout: How long to wait for the responses. Should be short, because all of the output waits for it.
     static func asking(_ path: ArgumentBytes, timeout: Duration) async -> ServiceSummary {
         do throws(SystemError) {
-            let pid = try ServiceProcess.id(listeningAt: path.bytes)
+            let process = try ServiceProcess.credentials(listeningAt: path.bytes)
             let client = ServiceClient(path: path, busyTimeout: .zero)
-            return await asking(client, at: path.description, pid: pid, within: timeout)
+            var summary = await asking(client, at: path.description, pid: process.pid, within: timeout)
+            summary.user = process.uid
+            return summary
         } catch {
             return ServiceSummary(state: state(error), socket: path.description)
         }
@@ -73,8 +79,14 @@ struct ServiceSummary: Encodable, Sendable {
                 within: limit,
                 as: ControlMessage.Statistics.self
             )
-            let queue = Queue(statistics)
-            return ServiceSummary(state: .running, socket: socket, pid: pid, queue: queue, names: await names)
+            return ServiceSummary(
+                state: .running,
+                socket: socket,
+                pid: pid,
+                queue: Queue(statistics),
+                statistics: statistics,
+                names: await names
+            )
         } catch {
             return ServiceSummary(state: state(error.status), socket: socket, pid: pid, failure: error)
         }

@@ -45,12 +45,7 @@ internal import Testing
 
     @Test func `an update during the start is not overwritten by it`() async throws {
         let directory = try ScratchDirectory()
-        let history = try HostHistory(path: directory.file("history.sqlite"))
-        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
-        let change = tracker.take(.noPath("no route"), at: .now).change
-        var batch = HistoryBatch()
-        batch.add(try #require(change), of: "old")
-        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        let history = try await Self.history(in: directory, of: "old", [.noPath("no route")])
         // The start reports the recorded outage again, and waits until the webhook is stored.
         let (untilUpdated, updated) = AsyncStream<Void>.makeStream()
         let (stored, hooks) = await Self.hooks { for await _ in untilUpdated {} }
@@ -71,15 +66,34 @@ internal import Testing
         await running.value
     }
 
+    @Test func `the hosts of an early update stay listed while the history is read`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try await Self.history(in: directory, of: "here", [.noPath("no route")])
+        // The start reports the recorded outage again, and waits until the webhook is stored.
+        let (untilListed, listed) = AsyncStream<Void>.makeStream()
+        let (stored, hooks) = await Self.hooks { for await _ in untilListed {} }
+        let monitor = HostMonitor(
+            monitor: .shared,
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        )
+        let here = try Self.local("here", "127.0.0.1")
+        await monitor.update([here])
+        let running = Task { await monitor.run([]) }
+        try await stored.wait { !$0.isEmpty }
+        #expect(await monitor.snapshots.map(\.host) == [here])
+        listed.finish()
+        // The tracker has continued the recorded outage.
+        try await messages.wait { $0.contains { $0.hasPrefix("host `here` is up; it was down since ") } }
+        running.cancel()
+        await running.value
+    }
+
     @Test(.enabled(if: NetworkNamespace.isAvailable))
     func `an update before the start does not end the outages of the history`() async throws {
         let directory = try ScratchDirectory()
-        let history = try HostHistory(path: directory.file("history.sqlite"))
-        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
-        let change = tracker.take(.noPath("no route"), at: .now).change
-        var batch = HistoryBatch()
-        batch.add(try #require(change), of: "far")
-        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        let history = try await Self.history(in: directory, of: "far", [.noPath("no route")])
         let namespace = try NetworkNamespace()
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = namespace.path
@@ -102,14 +116,7 @@ internal import Testing
 
     @Test func `the end of an outage is reported after a restart with an unknown state`() async throws {
         let directory = try ScratchDirectory()
-        let history = try HostHistory(path: directory.file("history.sqlite"))
-        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
-        var batch = HistoryBatch()
-        for report in [HostReport.noPath("no route"), .path] {
-            let change = tracker.take(report, at: .now).change
-            batch.add(try #require(change), of: "here")
-        }
-        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        let history = try await Self.history(in: directory, of: "here", [.noPath("no route"), .path])
         let (stored, hooks) = await Self.hooks()
         let monitor = HostMonitor(
             monitor: .shared,
@@ -125,6 +132,23 @@ internal import Testing
         #expect(stored.values[0].contains(#""event":"down""#))
         #expect(stored.values[1].contains(#""event":"up""#))
         #expect(try await history.hookOutages() == [:])
+    }
+
+    /// Returns a history with the changes that reports cause for a host.
+    private static func history(
+        in directory: ScratchDirectory,
+        of name: String,
+        _ reports: [HostReport]
+    ) async throws -> HostHistory {
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
+        var batch = HistoryBatch()
+        for report in reports {
+            let change = tracker.take(report, at: .now).change
+            batch.add(try #require(change), of: name)
+        }
+        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        return history
     }
 
     /// Returns a reporter of local outages, and what records the bodies of its webhooks.

@@ -34,11 +34,9 @@ internal import Testing
         let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(log))
         let view = HostsView(monitor: monitor, history: history)
         let state = ServiceState(queue: queue, monitor: .shared, hosts: view, version: "1.2.3")
-        // Hosts are watched without `run`, too. It is needed only for their states, and watches none while it starts.
         await monitor.update(hosts)
-        guard let up else { return try await body(ControlRouter(state.readOnlyRoutes, hosts: allowed)) }
         let running = Task { await monitor.run(hosts) }
-        try await log.wait { $0.contains("host `\(up)` is up") }
+        if let up { try await log.wait { $0.contains("host `\(up)` is up") } }
         try await body(ControlRouter(state.readOnlyRoutes, hosts: allowed))
         running.cancel()
         await running.value

@@ -100,6 +100,21 @@ internal import Testing
         await store.close()
     }
 
+    @Test func `the reserve of the disk is kept if the size of the file system is unknown`() async throws {
+        let files = SimulatedSpoolFiles(fault: .init(capacity: 1_000_000))
+        let path = "\(directory.path)/queue"
+        let store = try await SQLiteQueueStore(directory: path, files: files)
+        // statvfs(3) fails for a directory that does not exist.
+        try FileManager.default.moveItem(atPath: path, toPath: "\(path)-moved")
+        await store.use(StoreSettings())
+        try FileManager.default.moveItem(atPath: "\(path)-moved", toPath: path)
+        let error = await #expect(throws: QueueError.self) {
+            try await store.spool.store(Data(count: 300_000))
+        }
+        #expect(error?.code == .insufficientSpace)
+        await store.close()
+    }
+
     @Test func `a new retention applies to the next sweep`() async throws {
         let clock = TestStoreClock()
         let store = try await directory.openStore(clock: clock)

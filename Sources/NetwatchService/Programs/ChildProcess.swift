@@ -3,9 +3,16 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A program in a child process, with a process group of its own. Standard input is empty. Both outputs go to standard
-/// error of this process, so the output of a program of the service is in its log.
-final class ChildProcess: Sendable {
+/// A program in a child process, in a separate process group. Standard input is empty.
+package final class ChildProcess: Sendable {
+    /// Where a program writes.
+    enum Output: Sendable {
+        /// Both outputs go to standard error of this process, so the output of a program of the service is in its log.
+        case log
+        /// Standard output goes to a descriptor of this process, and standard error is dropped.
+        case descriptor(CInt)
+    }
+
     /// How a program ended.
     enum Ending: Hashable, Sendable, CustomStringConvertible {
         case exited(CInt)
@@ -40,14 +47,44 @@ final class ChildProcess: Sendable {
 
     /// Runs a program until it ends. Must be called only once.
     ///
+    /// At the timeout, and when the task is cancelled, the process group receives SIGTERM. If the program has not ended
+    /// 2 s later, the process group receives SIGKILL. If it ends earlier, the rest of its process group receives SIGKILL
+    /// then.
+    ///
     /// - Parameters:
     ///   - command: The path of the program, and its arguments.
     ///   - environment: All variables of its environment.
-    func run(_ command: [String], environment: [String: String]) async -> Result<Ending, SystemError> {
+    ///   - output: Where the program writes. Default: the log.
+    ///   - onTimeout: Called at the timeout. Default: does nothing.
+    func run(
+        _ command: [String],
+        environment: [String: String],
+        output: Output = .log,
+        timeout: Duration,
+        onTimeout: @escaping @Sendable () -> Void = {}
+    ) async -> Result<Ending, SystemError> {
+        let timer = Task {
+            guard (try? await Task.sleep(for: timeout)) != nil else { return }
+            onTimeout()
+            await self.terminate()
+        }
+        defer { timer.cancel() }
+        return await withTaskCancellationHandler {
+            await runInThread(command, environment, output)
+        } onCancel: {
+            Task { await self.terminate() }
+        }
+    }
+
+    private func runInThread(
+        _ command: [String],
+        _ environment: [String: String],
+        _ output: Output
+    ) async -> Result<Ending, SystemError> {
         await withCheckedContinuation { continuation in
             do throws(SystemError) {
-                try startDetachedThread(named: "nw-hook", stackSize: Self.stackSize) {
-                    continuation.resume(returning: self.runAndWait(command, environment))
+                try startDetachedThread(named: "nw-program", stackSize: Self.stackSize) {
+                    continuation.resume(returning: self.runAndWait(command, environment, output))
                 }
             } catch {
                 continuation.resume(returning: .failure(error))
@@ -55,9 +92,7 @@ final class ChildProcess: Sendable {
         }
     }
 
-    /// Sends SIGTERM to the process group, and SIGKILL if the program has not ended 2 s later. If it ends earlier, the
-    /// rest of its process group receives SIGKILL then.
-    func terminate() async {
+    private func terminate() async {
         signal(SIGTERM)
         try? await Task.sleep(for: Self.grace)
         signal(SIGKILL)
@@ -72,10 +107,11 @@ final class ChildProcess: Sendable {
 
     private func runAndWait(
         _ command: [String],
-        _ environment: [String: String]
+        _ environment: [String: String],
+        _ output: Output
     ) -> Result<Ending, SystemError> {
         let child: pid_t
-        switch Self.spawn(command, environment) {
+        switch Self.spawn(command, environment, output) {
         case .success(let started): child = started
         case .failure(let error): return .failure(error)
         }
@@ -99,12 +135,13 @@ final class ChildProcess: Sendable {
 
     private static func spawn(
         _ command: [String],
-        _ environment: [String: String]
+        _ environment: [String: String],
+        _ output: Output
     ) -> Result<pid_t, SystemError> {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
+        add(output, to: &actions)
         // Libraries may have opened files without O_CLOEXEC.
         posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1)
         var attributes = posix_spawnattr_t()
@@ -130,5 +167,60 @@ final class ChildProcess: Sendable {
             }
         }
         return error == 0 ? .success(pid) : .failure(SystemError(call: "posix_spawn", errno: error))
+    }
+
+    private static func add(_ output: Output, to actions: inout posix_spawn_file_actions_t) {
+        switch output {
+        case .log:
+            posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
+        case .descriptor(let descriptor):
+            posix_spawn_file_actions_adddup2(&actions, descriptor, STDOUT_FILENO)
+            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+        }
+    }
+}
+
+// MARK: - Output
+
+extension ChildProcess {
+    /// The default capacity of a pipe: 64 KiB; see pipe(7).
+    private static let pipeCapacity = 64 * 1024
+
+    /// Runs a program until it ends, and returns what it has written to standard output. A program that writes more than
+    /// 64 KiB waits until the timeout.
+    ///
+    /// - Parameters:
+    ///   - command: The path of the program, and its arguments.
+    ///   - environment: All variables of its environment.
+    ///   - timeout: When the program receives SIGTERM. 2 s later it receives SIGKILL.
+    /// - Returns: `nil` if the program could not be started or has failed.
+    package static func output(
+        of command: [String],
+        environment: [String: String],
+        timeout: Duration
+    ) async -> [UInt8]? {
+        var ends: [CInt] = [-1, -1]
+        guard pipe2(&ends, O_CLOEXEC) == 0 else { return nil }
+        let (reader, writer) = (ends[0], ends[1])
+        defer {
+            close(reader)
+            close(writer)
+        }
+        let result = await ChildProcess().run(
+            command,
+            environment: environment,
+            output: .descriptor(writer),
+            timeout: timeout
+        )
+        guard case .success(.exited(0)) = result else { return nil }
+        return contents(ofPipe: reader)
+    }
+
+    /// Returns the bytes in a pipe, without waiting for other processes that could write to it.
+    private static func contents(ofPipe reader: CInt) -> [UInt8] {
+        _ = fcntl(reader, F_SETFL, O_NONBLOCK)
+        return [UInt8](unsafeUninitializedCapacity: pipeCapacity) { buffer, count in
+            count = max(0, read(reader, buffer.baseAddress, buffer.count))
+        }
     }
 }
