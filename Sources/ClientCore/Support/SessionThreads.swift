@@ -18,32 +18,27 @@ final class SessionThreads: Sendable {
 
     private static let pool = DispatchQueue.global(qos: .utility)
 
-    /// The number of queues that a thread runs before it gives the other work of Dispatch's pool a turn: 16. With one,
-    /// each small request would wake a thread. Without a limit, two busy sessions could occupy two processors for ever.
-    private static let queuesPerTurn = 16
-
     private struct State {
-        /// The queues that have work and wait for a thread.
-        var ready = FIFOQueue<SerialQueue>()
-        /// The number of threads that run queues, or that Dispatch was asked for.
+        /// The number of queues that run, or that Dispatch will run.
         var running = 0
-        /// Whether Dispatch was asked for a thread that has not started yet.
-        var isStarting = false
+        /// The queues that wait for a thread.
+        var waiting = FIFOQueue<SerialQueue>()
 
-        /// Returns whether to ask Dispatch for another thread. One at a time is enough, because each thread asks for the
-        /// next one before it runs a queue, which may block.
-        mutating func mustStartThread() -> Bool {
-            guard !ready.isEmpty, !isStarting, running < SessionThreads.maximum else { return false }
+        /// Returns whether the queue may run now. Otherwise it waits.
+        mutating func admit(_ queue: SerialQueue) -> Bool {
+            guard running < SessionThreads.maximum else {
+                waiting.append(queue)
+                return false
+            }
             running += 1
-            isStarting = true
             return true
         }
 
-        /// Removes and returns the queue that a thread runs next. Without one, the thread ends.
-        mutating func next() -> SerialQueue? {
-            let queue = ready.popFirst()
-            if queue == nil { running -= 1 }
-            return queue
+        /// Records that a queue has no more work. Returns the queue that runs instead of it.
+        mutating func replacement() -> SerialQueue? {
+            let next = waiting.popFirst()
+            if next == nil { running -= 1 }
+            return next
         }
     }
 
@@ -51,11 +46,7 @@ final class SessionThreads: Sendable {
 
     /// Runs the work of a queue as soon as a thread is available.
     func run(_ queue: SerialQueue) {
-        let mustStart = state.withLock { state in
-            state.ready.append(queue)
-            return state.mustStartThread()
-        }
-        if mustStart { startThread() }
+        if state.withLock({ $0.admit(queue) }) { start(queue) }
     }
 
     /// Runs a closure after a delay. The closure must not call code of the program, because the limit does not apply.
@@ -63,20 +54,10 @@ final class SessionThreads: Sendable {
         Self.pool.asyncAfter(deadline: .now() + delay.inSeconds, execute: body)
     }
 
-    private func startThread() {
+    private func start(_ queue: SerialQueue) {
         Self.pool.async {
-            self.state.withLock { $0.isStarting = false }
-            self.runQueues()
-        }
-    }
-
-    private func runQueues() {
-        for _ in 0..<Self.queuesPerTurn {
-            let (queue, mustStart) = state.withLock { ($0.next(), $0.mustStartThread()) }
-            if mustStart { startThread() }
-            guard let queue else { return }
             queue.work()
+            if let next = self.state.withLock({ $0.replacement() }) { self.start(next) }
         }
-        Self.pool.async { self.runQueues() }
     }
 }
