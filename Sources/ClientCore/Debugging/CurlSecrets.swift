@@ -15,8 +15,12 @@ struct CurlSecrets {
     /// Whether secrets are redacted. If this is false, all functions return their argument.
     let isRedacting: Bool
 
+    /// The formats of bodies in which secrets are found.
+    enum Format {
+        case form, json
+    }
+
     private static let replacement = "REDACTED"
-    private static let formType = "application/x-www-form-urlencoded"
 
     func value(_ text: String) -> String {
         isRedacting ? Self.replacement : text
@@ -28,32 +32,49 @@ struct CurlSecrets {
 
     func url(_ url: String) -> String {
         guard isRedacting else { return url }
-        let (base, query) = Self.halves(url, at: "?")
-        let host = Self.withoutCredentials(base)
-        return query.map { "\(host)?\(Self.items($0))" } ?? host
+        let end = url.utf8.firstIndex { "?#".utf8.contains($0) } ?? url.endIndex
+        let items = SecretQueryItems.redacting(String(url[end...]), where: SecretNames.contains)
+        return Self.withoutCredentials(String(url[..<end])) + items
     }
 
+    /// Returns a body with its secrets replaced. Returns `REDACTED` for a body that cannot be searched.
     func body(_ text: String, contentType: String?) -> String {
         guard isRedacting, !text.isEmpty else { return text }
-        let type = contentType?.lowercased() ?? ""
-        if type.hasPrefix(Self.formType) { return Self.items(text) }
-        return (type.contains("json") ? Self.json(text) : nil) ?? Self.replacement
+        return switch Self.format(contentType) {
+        case .form: Self.form(text)
+        case .json: Self.json(text) ?? Self.replacement
+        case nil: Self.replacement
+        }
     }
 
-    /// Returns a form or JSON with its secrets replaced. Returns any other text as it is, and so JSON without secrets,
-    /// which is not formatted again.
+    /// Returns a form or JSON with its secrets replaced. Returns any other text as it is. JSON without secrets is also
+    /// returned as it is, without new formatting.
     func replacingKnownSecrets(in text: String, contentType: String?) -> String {
         guard isRedacting else { return text }
-        let type = contentType?.lowercased() ?? ""
-        if type.hasPrefix(Self.formType) { return Self.items(text) }
-        let start = text.unicodeScalars.first { !$0.properties.isWhitespace }
-        guard type.contains("json") || start == "{" || start == "[" else { return text }
-        return Self.json(text, unless: { !Self.containsSecret($0) }) ?? text
+        return switch Self.format(contentType, bytes: text.utf8) {
+        case .form: Self.form(text)
+        case .json: Self.json(text, unless: { !Self.containsSecret($0) }) ?? text
+        case nil: text
+        }
     }
 
     /// Returns a decoded JSON value with its secrets replaced. Returns any other value as it is.
     func replacingKnownSecrets(in value: Any) -> Any {
         isRedacting && Self.containsSecret(value) ? Self.redacted(value) : value
+    }
+
+    /// Returns the format of a body with this type; `nil` if its secrets cannot be found.
+    ///
+    /// - Parameter bytes: If the type is neither a form nor JSON, a body that begins with a brace or a bracket is JSON.
+    ///   Default: none, only the type counts.
+    static func format(
+        _ contentType: String?,
+        bytes: some Sequence<UInt8> = EmptyCollection<UInt8>()
+    ) -> Format? {
+        let type = contentType?.lowercased() ?? ""
+        if type.hasPrefix("application/x-www-form-urlencoded") { return .form }
+        let first = bytes.first { !" \t\n\r".utf8.contains($0) }
+        return type.contains("json") || first.map("{[".utf8.contains) == true ? .json : nil
     }
 
     private static func containsSecret(_ value: Any) -> Bool {
@@ -67,39 +88,15 @@ struct CurlSecrets {
 
     /// Replaces the user and password in `scheme://user:password@host/path`.
     private static func withoutCredentials(_ url: String) -> String {
-        guard let start = url.firstRange(of: "://")?.upperBound else { return url }
-        let authority = url[start...].prefix { $0 != "/" }
-        guard let end = authority.lastIndex(of: "@") else { return url }
+        // Searches bytes for the same reason as `URL.removingUserInfo(from:)`.
+        guard let start = url.utf8.firstRange(of: "://".utf8)?.upperBound else { return url }
+        let authority = url.utf8[start...].prefix { $0 != UInt8(ascii: "/") }
+        guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { return url }
         return url[..<start] + replacement + url[end...]
     }
 
-    /// Redacts a query or a form: `name=value&name=value`. Items may also be separated by semicolons, as old servers
-    /// do.
-    private static func items(_ text: String) -> String {
-        pieces(text, "&").map { pieces($0, ";").map(item).joined(separator: ";") }.joined(separator: "&")
-    }
-
-    private static func item(_ text: String) -> String {
-        let (name, value) = halves(text, at: "=")
-        let isSecret = value != nil && SecretNames.contains(name.removingPercentEncoding ?? name)
-        return isSecret ? "\(name)=\(replacement)" : text
-    }
-
-    /// Returns the text before the first separator, and the text after it if there is one.
-    private static func halves(_ text: String, at separator: Unicode.Scalar) -> (String, String?) {
-        let parts = pieces(text, separator, maxSplits: 1)
-        return (parts[0], parts.count > 1 ? parts[1] : nil)
-    }
-
-    /// Splits the text at Unicode scalars. Splitting at characters would miss a separator with a combining accent.
-    private static func pieces(
-        _ text: String,
-        _ separator: Unicode.Scalar,
-        maxSplits: Int = .max
-    ) -> [String] {
-        text.unicodeScalars
-            .split(separator: separator, maxSplits: maxSplits, omittingEmptySubsequences: false)
-            .map(String.init)
+    private static func form(_ text: String) -> String {
+        SecretQueryItems.redactingItems(of: text[...], where: SecretNames.contains)
     }
 
     /// Redacts JSON; returns `nil` if the text is not JSON, or if `isExempt` returns true for its value.

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The items of a URL's query that contain secrets.
 ///
-/// A query is a list of items, `name=value`, which `&` separates. The functions change nothing else in a URL: they do
-/// not decode and encode it again.
+/// A query is a list of items, `name=value`, which `&` separates. The functions that redact also find items after `;`
+/// and in the fragment. The functions change nothing else in a URL: they do not decode and encode it again.
 package enum SecretQueryItems {
     /// The names of the items that are certainly secrets, in lower case. The queue refuses a URL with such an item.
     ///
@@ -44,43 +44,81 @@ package enum SecretQueryItems {
     /// - Parameter accepted: The names in lower case of items that do not count. Default: none.
     package static func firstName(in url: String, except accepted: Set<String> = []) -> String? {
         guard let query = query(of: url) else { return nil }
-        return url[query].split(separator: "&").lazy.compactMap { name(of: $0, where: names.contains) }
+        return pieces(of: url[query], at: "&").lazy.compactMap { name(of: $0, where: names.contains) }
             .first { !accepted.contains(decoded($0)) }
     }
 
     /// Returns the URL with `REDACTED` in place of the values of the items of ``redacted``.
     package static func redacting(_ url: String) -> String { redacting(url, where: redacted.contains) }
 
-    /// Returns the URL with `REDACTED` in place of the values of some items.
+    /// Returns the URL with `REDACTED` in place of the values of some items of the query and the fragment.
     ///
     /// - Parameter isSecret: Whether the value of an item with this decoded, lower-case name is replaced.
     static func redacting(_ url: String, where isSecret: (String) -> Bool) -> String {
-        guard let query = query(of: url) else { return url }
-        let items = url[query].split(separator: "&", omittingEmptySubsequences: false)
-            .map { item in name(of: item, where: isSecret).map { "\($0)=REDACTED" } ?? String(item) }
-        return url[..<query.lowerBound] + items.joined(separator: "&") + url[query.upperBound...]
+        guard let mark = url.utf8.firstIndex(where: { "?#".utf8.contains($0) }) else { return url }
+        let begin = url.utf8.index(after: mark)
+        return url[..<begin] + redactingItems(of: url[begin...], where: isSecret)
+    }
+
+    /// Returns a query, a fragment or a form with `REDACTED` in place of the values of some items.
+    ///
+    /// - Parameters:
+    ///   - text: The text after the question mark or the number sign. A query may contain the fragment.
+    ///   - isSecret: Whether the value of an item with this decoded, lower-case name is replaced.
+    static func redactingItems(of text: Substring, where isSecret: (String) -> Bool) -> String {
+        let parts = pieces(of: text, at: "#").map { part in
+            pieces(of: part, at: "&").map { redactingItem($0, where: isSecret) }.joined(separator: "&")
+        }
+        return parts.joined(separator: "#")
+    }
+
+    /// Returns the item without secret values.
+    ///
+    /// The item may contain others, after `;`, with which old servers separate items, or after `?`, as in the fragment
+    /// `#/path?name=value`. The value of a secret may contain both, too, so it is replaced up to the end of the item.
+    private static func redactingItem(_ item: Substring, where isSecret: (String) -> Bool) -> String {
+        let bytes = item.utf8
+        let delimiters = bytes.indices.filter { ";?".utf8.contains(bytes[$0]) }
+        for begin in [item.startIndex] + delimiters.map({ bytes.index(after: $0) }) {
+            if let name = name(of: item[begin...], where: isSecret) {
+                return "\(item[..<begin])\(name)=REDACTED"
+            }
+        }
+        return String(item)
     }
 
     /// Returns the URL without the items that contain secrets.
     package static func removing(from url: String) -> String {
         guard let query = query(of: url), firstName(in: url) != nil else { return url }
-        let kept = url[query].split(separator: "&", omittingEmptySubsequences: false)
-            .filter { name(of: $0, where: names.contains) == nil }
+        let kept = pieces(of: url[query], at: "&").filter { name(of: $0, where: names.contains) == nil }
         // Without items, the question mark is removed, too.
-        let start = kept.isEmpty ? url.index(before: query.lowerBound) : query.lowerBound
+        let start = kept.isEmpty ? url.utf8.index(before: query.lowerBound) : query.lowerBound
         return url[..<start] + kept.joined(separator: "&") + url[query.upperBound...]
     }
 
     /// Returns the range of the query, without the question mark; `nil` if the URL has none.
     private static func query(of url: String) -> Range<String.Index>? {
-        let end = url.firstIndex(of: "#") ?? url.endIndex
-        guard let mark = url[..<end].firstIndex(of: "?") else { return nil }
-        return url.index(after: mark)..<end
+        let bytes = url.utf8
+        let end = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
+        guard let mark = bytes[..<end].firstIndex(of: UInt8(ascii: "?")) else { return nil }
+        return bytes.index(after: mark)..<end
+    }
+
+    /// Splits the text at an ASCII character.
+    ///
+    /// The functions search bytes instead of characters: a combining character after a delimiter forms one `Character`
+    /// with it.
+    private static func pieces(of text: Substring, at delimiter: Unicode.Scalar) -> [Substring] {
+        text.utf8.split(separator: UInt8(ascii: delimiter), omittingEmptySubsequences: false)
+            .map { Substring($0) }
     }
 
     /// Returns the name of an item as it is written; `nil` if it is no secret or the item has no value.
     private static func name(of item: Substring, where isSecret: (String) -> Bool) -> String? {
-        guard let end = item.firstIndex(of: "="), item.index(after: end) < item.endIndex else { return nil }
+        let bytes = item.utf8
+        guard let end = bytes.firstIndex(where: { "=;?".utf8.contains($0) }), bytes[end] == UInt8(ascii: "="),
+            bytes.index(after: end) < bytes.endIndex
+        else { return nil }
         let name = String(item[..<end])
         return isSecret(decoded(name)) ? name : nil
     }

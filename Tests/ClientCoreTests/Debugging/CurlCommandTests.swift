@@ -125,6 +125,7 @@ struct CurlCommandTests {
         ("https://example.com/@a?b=@c", "https://example.com/@a?b=@c"),
         ("https://h.example/?access_token=hidden&b=1", "https://h.example/?access_token=REDACTED&b=1"),
         ("https://h.example/?b=1;APIKEY=hidden=x", "https://h.example/?b=1;APIKEY=REDACTED"),
+        ("https://h.example/?b=1;token=hid;den&c=2", "https://h.example/?b=1;token=REDACTED&c=2"),
         ("https://h.example/?%74oken=hidden", "https://h.example/?%74oken=REDACTED"),
         ("https://h.example/?token&a=1#token=hidden", "https://h.example/?token&a=1"),
         ("https://h.example/?X-Amz-Signature=hidden", "https://h.example/?X-Amz-Signature=REDACTED"),
@@ -132,6 +133,23 @@ struct CurlCommandTests {
     func `secrets in a URL are redacted`(url: String, expected: String) {
         let text = CurlCommand(URLRequest(url)).text(redactingSecrets: true)
         #expect(text == "$ curl -v \\\n\t'\(expected)'")
+    }
+
+    @Test(arguments: [
+        ("https://h.example/#access_token=hidden&a=1", "https://h.example/#access_token=REDACTED&a=1"),
+        ("https://h.example/#/path?sid=hidden", "https://h.example/#/path?sid=REDACTED"),
+        (
+            "https://h.example/?\u{301}a=1&\u{301}token=hidden",
+            "https://h.example/?\u{301}a=1&\u{301}token=REDACTED"
+        ),
+        ("https://user:hidden@\u{301}h.example/", "https://REDACTED@\u{301}h.example/"),
+    ])
+    func `secrets in a fragment and after a combining character are redacted`(
+        url: String,
+        expected: String
+    ) {
+        #expect(CurlSecrets(isRedacting: true).url(url) == expected)
+        #expect(CurlSecrets(isRedacting: false).url(url) == url)
     }
 
     @Test(arguments: [

@@ -8,7 +8,8 @@ internal import Testing
 
 /// The texts of errors, which programs print and log, contain no secrets.
 @Suite(.timeLimit(.minutes(5))) struct ErrorSecretsTests {
-    private static let text = "https://user:hush@host/path?token=hush&sig=hush&page=2"
+    private static let text =
+        "https://user:hush@host/path?token=hush&sig=hush&page=2;token=hush#access_token=hush"
     private let url: URL
     private let failure = TransferFailure(code: 28, phase: .response, message: "the response is late")
 
@@ -132,7 +133,8 @@ internal import Testing
         let error = failure.urlError(for: url)
         for text in texts(error) { #expect(!text.contains("hush"), "\(text)") }
         let failing = error.failingURL?.absoluteString
-        #expect(failing == "https://host/path?token=REDACTED&sig=REDACTED&page=2")
+        let items = "token=REDACTED&sig=REDACTED&page=2;token=REDACTED#access_token=REDACTED"
+        #expect(failing == "https://host/path?\(items)")
         let other = URL(string: "http://host:80/a%2Fb?q=%7B1%7D&&x=%5B#f")
         #expect(other != nil && failure.urlError(for: other).failingURL == other)
     }

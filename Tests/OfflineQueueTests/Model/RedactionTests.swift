@@ -11,7 +11,12 @@ internal import Testing
 
     private static let items = ["sig", "code", "sid", "session", "jwt", "pwd", "credential"]
 
-    @Test(arguments: items.map { "h.example/?\($0)=hush" } + ["user:hush@h.example/", "hush@h.example/"])
+    private static let others = [
+        "user:hush@h.example/", "hush@h.example/", "h.example/?a=1;token=hush;hush&b=2",
+        "h.example/?a=1#access_token=hush", "h.example/#/path?sid=hush",
+    ]
+
+    @Test(arguments: items.map { "h.example/?\($0)=hush" } + others)
     func `neither the client's nor the queue's texts show a secret of a URL`(rest: String) async throws {
         let url = "https://\(rest)"
         let session = SessionManager(configuration: .ephemeral)
