@@ -6,19 +6,25 @@ enum BodyText {
     static let limit = 2000
 
     /// Returns the body, truncated to ``limit`` bytes, if it is text. Returns the size of any other body.
-    static func of(_ body: Data?) -> String {
+    ///
+    /// - Parameter total: The size that is shown. Default `nil`: the size of the body.
+    static func of(_ body: Data?, total: Int? = nil) -> String {
         guard let body else { return "none" }
         guard !body.isEmpty else { return "empty" }
-        guard let text = beginning(of: body) else { return "\(body.count) bytes that are not text" }
-        return body.count > limit ? "\(text)… (\(body.count) bytes in total)" : text
+        let size = total ?? body.count
+        guard let text = beginning(of: body) else { return "\(size) bytes that are not text" }
+        return body.count > limit ? "\(text)… (\(size) bytes in total)" : text
     }
 
-    /// Returns the same as ``of(_:)``, with `REDACTED` in place of the secrets of a form or JSON.
+    /// Returns the same as ``of(_:total:)``, with `REDACTED` in place of the secrets of a form or JSON.
+    ///
+    /// JSON that is incomplete or invalid is shown as it is.
     static func of(_ body: Data?, contentType: String?) -> String {
-        guard let body else { return of(nil) }
+        // Only these formats are decoded: the body may be an image of many megabytes.
+        guard let body, CurlSecrets.format(contentType, bytes: body) != nil else { return of(body) }
         let (text, secrets) = (String(decoding: body, as: UTF8.self), CurlSecrets(isRedacting: true))
         let redacted = secrets.replacingKnownSecrets(in: text, contentType: contentType)
-        return redacted == text ? of(body) : of(Data(redacted.utf8))
+        return redacted == text ? of(body) : of(Data(redacted.utf8), total: body.count)
     }
 
     /// Returns the first bytes as text, without a character that the limit would split; `nil` if they are not text.

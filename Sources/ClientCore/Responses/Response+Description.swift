@@ -13,8 +13,8 @@ extension DataResponse: CustomDebugStringConvertible {
     ///
     /// Text bodies and the result are truncated to 2000 bytes. Other bodies are replaced by their size. The header
     /// fields of the request are omitted, because they may contain credentials. Secrets in the URL, in the header
-    /// fields of the response, and in bodies that are forms or JSON are replaced by `REDACTED`. Other bodies, and values
-    /// of the program's own types, are shown as they are.
+    /// fields of the response, and in bodies that are forms or JSON are replaced by `REDACTED`. JSON that is incomplete
+    /// or invalid, other bodies, and values of the program's own types are shown as they are.
     public var debugDescription: String {
         let body = ["[Response Body]: \(BodyText.of(data, contentType: response?.contentType))"]
         return Sections(request, response, body, description, timeline).text

@@ -237,6 +237,18 @@ internal import Testing
         #expect(BodyText.of(Data([0x61, 0xFF]), contentType: nil) == "2 bytes that are not text")
     }
 
+    @Test func `the size of a truncated body includes the redacted secrets`() {
+        let secret = String(repeating: "hush", count: 1000)
+        let end = String(repeating: "a", count: 3000)
+        for (type, body) in [
+            ("application/x-www-form-urlencoded", "token=\(secret)&end=\(end)"),
+            ("text/plain", " {\"end\":\"\(end)\",\"token\":\"\(secret)\"}"),
+        ] {
+            let shown = BodyText.of(Data(body.utf8), contentType: type)
+            #expect(shown.hasSuffix("aaa… (\(body.utf8.count) bytes in total)") && !shown.contains("hush"))
+        }
+    }
+
     @Test func `a task's description contains no secrets of its URL`() throws {
         let session = SessionManager()
         session.startRequestsImmediately = false
