@@ -18,7 +18,7 @@ package actor TransferEngine {
 
     let loop: EventLoop
     let resolver: NameResolver
-    private let capabilities: TransferCapabilities
+    private let givenCapabilities: TransferCapabilities?
     let preferredAddresses = PreferredAddresses()
     private let watchdog = TurnWatchdog()
     private nonisolated let startup = RetriedOnce()
@@ -29,6 +29,9 @@ package actor TransferEngine {
     var multis = MultiTable()
     private var isSweeping = false
 
+    /// Evaluated by transfers, on the engine's thread: `TransferCapabilities.current` loads the libraries of decoders.
+    private var capabilities: TransferCapabilities { givenCapabilities ?? .current }
+
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Creates an engine and starts its threads.
@@ -37,24 +40,24 @@ package actor TransferEngine {
     ///   - resolver: The resolver for host names. Default: the resolver that the process shares.
     ///   - networkNamespace: The path of the network namespace for connections (`/run/netns/NAME`). Default `nil`: the
     ///     namespace of the process.
-    ///   - capabilities: The features of libcurl by which the engine refuses transfers. Default: those of the loaded
-    ///     library. Tests pass others.
+    ///   - capabilities: The features of libcurl by which the engine refuses transfers. Default `nil`: those of the
+    ///     loaded library. Tests pass others.
     /// - Throws: ``SystemError`` if descriptors or threads are exhausted, or if the namespace cannot be entered.
     package init(
         resolver: NameResolver = .shared,
         networkNamespace: String? = nil,
-        capabilities: TransferCapabilities = .current
+        capabilities: TransferCapabilities? = nil
     ) throws(SystemError) {
         loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
         self.resolver = resolver
-        self.capabilities = capabilities
+        givenCapabilities = capabilities
         try startThreads()
     }
 
     private init(startingLater resolver: NameResolver) {
         loop = EventLoop(startingLater: "nw-curl")
         self.resolver = resolver
-        capabilities = .current
+        givenCapabilities = nil
     }
 
     /// Initializes libcurl and starts the threads. Has no effect if that was done before.
