@@ -180,7 +180,9 @@ internal import Testing
             }
             return earlier == .resetAndSuccess && request.number == 2 ? .reset : .respond("")
         }
-        var server = try ScriptedServer(script)
+        // No other test uses the second address, so none can take the port while the server is stopped.
+        let address = earlier == .refusal ? "127.0.0.77" : "127.0.0.1"
+        var server = try ScriptedServer(address: address, script)
         #expect(await engine.run(TransferRequest(server)).hasSucceeded)
         switch earlier {
         case .success: break
@@ -192,7 +194,7 @@ internal import Testing
             server.stop()
             let refused = await engine.run(TransferRequest(server)).failure
             #expect(refused?.code == 7 && refused?.osErrno == ECONNREFUSED)
-            server = try ScriptedServer(port: port, script)
+            server = try ScriptedServer(address: address, port: port, script)
         }
         let failure = await engine.run(TransferRequest(server, "/short")).failure
         #expect(failure?.code == 18)
