@@ -37,8 +37,7 @@ extension AFError: LocalizedError, CustomStringConvertible {
     }
 }
 
-// The reasons that contain a URL or a header field have a description of their own, because programs also print them
-// alone.
+// The reasons that contain a URL or a header field have their own description, because programs also print them alone.
 
 extension AFError.URLRequestValidationFailureReason: CustomStringConvertible {
     /// The reason in English, without secrets in URLs and header fields.

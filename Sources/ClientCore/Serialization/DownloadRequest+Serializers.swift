@@ -198,14 +198,16 @@ extension DownloadRequest {
 
     /// The file's content. Cancelling the waiting task cancels the request.
     ///
-    /// - Throws: The request's error.
+    /// - Throws: The request's error, or `URLError.dataLengthExceedsMaximum` if the file is longer than
+    ///   ``RequestOptions/maximumDataBytes``.
     public var data: Data {
         get async throws { try await responseData().result.get() }
     }
 
     /// The file's content as text. Cancelling the waiting task cancels the request.
     ///
-    /// - Throws: The request's error, or an error if the content is not text.
+    /// - Throws: The request's error, `URLError.dataLengthExceedsMaximum` if the file is longer than
+    ///   ``RequestOptions/maximumDataBytes``, or an error if the content is not text.
     public var string: String {
         get async throws { try await responseString().result.get() }
     }
@@ -215,7 +217,8 @@ extension DownloadRequest {
     /// - Parameters:
     ///   - type: The type to decode. Default: inferred from the call.
     ///   - decoder: The decoder. Default: a `JSONDecoder`.
-    /// - Throws: The request's error, or the decoder's.
+    /// - Throws: The request's error, `URLError.dataLengthExceedsMaximum` if the file is longer than
+    ///   ``RequestOptions/maximumDataBytes``, or the decoder's error.
     public func decodable<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()

@@ -41,8 +41,8 @@ public final class SessionManager: Sendable {
         return "libcurl \(libraries.version) with \(libraries.tlsLibrary ?? "no TLS")"
     }
 
-    /// Why no session can send requests: libcurl uses another major version of OpenSSL than this program; `nil`
-    /// otherwise.
+    /// The reason why no session can send requests: libcurl uses another major version of OpenSSL than this program;
+    /// `nil` if sessions can send.
     package static var transportConflict: String? { TransferCapabilities.current.openSSLConflict }
 
     /// Whether the libraries can transfer over https.

@@ -16,6 +16,7 @@ extension EventLoop.Readiness {
         return events
     }
 
-    /// The same as `contains`, which is slow for an option set of another module, because it is not specialized.
+    /// The same as `contains` for a flag of one bit. `contains` is slow for an option set of another module, because it
+    /// is not specialized.
     private func includes(_ flag: EventLoop.Readiness) -> Bool { rawValue & flag.rawValue != 0 }
 }

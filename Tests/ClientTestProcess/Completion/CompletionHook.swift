@@ -19,7 +19,7 @@ package enum CompletionHook: Int, CaseIterable, Sendable {
     /// Whether the hook is called only for requests to a TLS server.
     package var needsTLS: Bool { self == .policyLookup || self == .evaluation }
 
-    /// One of this many calls acts. Hooks that are called rarely act more often.
+    /// One of this many calls tries to act. Hooks that are called rarely try it more often.
     var sides: Int {
         switch self {
         case .willFollow, .willRetry, .challenge, .newBodyStream, .form, .encodingCompletion, .withdrawal,

@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// The first, second, … call of a hook for a request makes the same choices on every run.
 ///
-/// Some completions are never called. This is what the law states for them:
+/// Some completions are never called. The completion guarantee for them:
 ///
 /// - If the program releases the completion, its documented default is the answer, and the request continues.
 /// - If the program retains the completion, the request waits until it is cancelled or loses its session, and then ends
