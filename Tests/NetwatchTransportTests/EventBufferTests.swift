@@ -43,21 +43,28 @@ internal import Testing
         for count in [1, 2, 100, 10_000] {
             add([UInt8](repeating: 1, count: count / 2))
             add([UInt8](repeating: 1, count: count - count / 2))
-            let piece = pieces(buffer.take()).last
-            #expect(piece?.count == count && piece?.capacity ?? .max <= 2 * count + 64)
+            let events = buffer.take()
+            #expect(pieces(events).last?.count == count)
+            #expect(events.last.map(footprint) ?? .max <= 2 * count + 64)
         }
+    }
+
+    private func footprint(_ event: TransferEvent) -> Int {
+        if case .body(let piece) = event { piece.footprint } else { 0 }
     }
 
     @Test func `the memory of a piece is reused after its last reference is released`() {
         let pool = PiecePool()
-        var bytes = [UInt8](repeating: 1, count: 10)
-        bytes.reserveCapacity(3 * BodyPiece.size)
-        var piece: BodyPiece? = BodyPiece(bytes, of: pool)
-        bytes = []
-        #expect(pool.take().capacity < 2 * BodyPiece.size)
-        #expect(piece?.bytes.count == 10)
+        var block: PieceBlock? = pool.take()
+        [1, 2, 3].withUnsafeBytes { block?.append($0) }
+        let memory = block?.bytes.baseAddress
+        var piece = block.map { BodyPiece($0) }
+        block = nil
+        #expect(pool.take().bytes.baseAddress != memory)
+        #expect(piece?.bytes == [1, 2, 3])
         piece = nil
+        // The last block that was returned is taken first.
         let next = pool.take()
-        #expect(next.isEmpty && next.capacity >= 3 * BodyPiece.size)
+        #expect(next.count == 0 && next.bytes.baseAddress == memory)
     }
 }

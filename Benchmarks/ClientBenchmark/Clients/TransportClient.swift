@@ -18,7 +18,7 @@ struct TransportClient: Client {
             for event in events {
                 switch event {
                 case .head(let head): answer.withLock { $0.status = head.status }
-                case .body(let piece): answer.withLock { $0.bytes += piece.bytes.count }
+                case .body(let piece): answer.withLock { $0.bytes += piece.count }
                 case .progress: break
                 case .end(let end):
                     let (status, bytes) = answer.withLock { $0 }
@@ -30,14 +30,16 @@ struct TransportClient: Client {
 
     func download(_ url: String) async throws -> Int {
         let bytes = Atomic(0)
-        try await transfer(TransferRequest(url: url)) { _ = bytes.wrappingAdd($0.count, ordering: .relaxed) }
+        try await transfer(TransferRequest(url: url)) { bytes.wrappingAdd($0.count, ordering: .relaxed) }
         return bytes.load(ordering: .relaxed)
     }
 
     func save(_ url: String, to path: String) async throws -> Int {
         guard let file = fopen(path, "we") else { throw Unanswered() }
         nonisolated(unsafe) let open = file
-        try await transfer(TransferRequest(url: url)) { _ = fwrite($0, 1, $0.count, open) }
+        try await transfer(TransferRequest(url: url)) { piece in
+            _ = piece.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, open) }
+        }
         fclose(file)
         return try length(ofFile: path)
     }
@@ -50,12 +52,12 @@ struct TransportClient: Client {
 
     private func transfer(
         _ request: TransferRequest,
-        receive: @escaping @Sendable ([UInt8]) -> Void
+        receive: @escaping @Sendable (BodyPiece) -> Void
     ) async throws {
         let end = await withCheckedContinuation { continuation in
             pool.start(request) { events in
                 for event in events {
-                    if case .body(let piece) = event { receive(piece.bytes) }
+                    if case .body(let piece) = event { receive(piece) }
                     if case .end(let end) = event { continuation.resume(returning: end) }
                 }
             }

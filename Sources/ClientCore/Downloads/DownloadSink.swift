@@ -149,14 +149,14 @@ struct DownloadSink: ResponseSink {
         writing = .separate(file)
     }
 
-    mutating func write(_ bytes: [UInt8]) throws {
+    mutating func write(_ piece: BodyPiece) throws {
         guard let file = writing.file else { return }
-        if let rangeEnd, file.received + Int64(bytes.count) > rangeEnd {
+        if let rangeEnd, file.received + Int64(piece.count) > rangeEnd {
             // The file keeps only bytes of the range, so that it can be continued.
             let text = "the body is longer than its range"
             throw AFError.downloadResumeFailed(reason: .rangeResponseInvalid(text))
         }
-        try file.append(bytes)
+        try piece.withUnsafeBytes { try file.append($0) }
     }
 
     mutating func end(_ failure: (any Error)?) throws {

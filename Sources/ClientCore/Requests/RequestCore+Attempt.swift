@@ -168,7 +168,7 @@ extension RequestCore {
         if !state.isInterrupted, current.deferring(event) { return }
         switch event {
         case .head(let head): headArrived(head)
-        case .body(let piece): bodyArrived(piece.bytes)
+        case .body(let piece): bodyArrived(piece)
         case .progress(let progress): progressed(progress)
         case .end(let end): hopEnded(end)
         }
@@ -189,14 +189,14 @@ extension RequestCore {
         decide(on: response, hop)
     }
 
-    private func bodyArrived(_ bytes: [UInt8]) {
+    private func bodyArrived(_ piece: BodyPiece) {
         guard let hop = current.hop, hop.failure == nil else { return }
         switch hop.disposition {
         case .undecided: break
         case .accept:
-            do { try sink.write(bytes) } catch { abandonHop(error) }
+            do { try sink.write(piece) } catch { abandonHop(error) }
         case .follow:
-            current.drained(bytes.count)
+            current.drained(piece.count)
             if hop.drainedBytes > Hop.drainLimit { hop.control.cancel() }
         }
     }

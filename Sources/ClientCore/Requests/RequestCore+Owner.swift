@@ -110,7 +110,7 @@ extension RequestCore {
             values.head = head
             values.metrics = metrics
         }
-        try sink.write(Array(response.body))
+        try sink.write(BodyPiece(Array(response.body)))
         downloadProgress.restart()
         downloadProgress.update(Int64(response.body.count), of: Int64(response.body.count))
         try sink.end(nil)

@@ -126,6 +126,6 @@ extension [TransferEvent] {
 extension TransferEvent {
     /// The memory in bytes that a piece of the body takes, including overhead; 0 for other events.
     fileprivate var cost: Int {
-        if case .body(let piece) = self { piece.bytes.capacity + TransferControl.pieceOverhead } else { 0 }
+        if case .body(let piece) = self { piece.footprint + TransferControl.pieceOverhead } else { 0 }
     }
 }

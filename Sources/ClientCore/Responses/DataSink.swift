@@ -31,14 +31,14 @@ struct DataSink: ResponseSink {
         .accept
     }
 
-    mutating func write(_ bytes: [UInt8]) throws {
-        if let closure {
-            closure(Data(bytes))
-        } else {
-            let capacity = maximumBytes - (data?.count ?? 0)
-            bytes.prefix(capacity).withUnsafeBufferPointer { data?.append($0) }
-            if bytes.count > capacity { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
+    mutating func write(_ piece: BodyPiece) throws {
+        if let closure { return closure(piece.data) }
+        let capacity = maximumBytes - (data?.count ?? 0)
+        piece.withUnsafeBytes { bytes in
+            let kept = UnsafeRawBufferPointer(rebasing: bytes.prefix(capacity))
+            data?.append(kept.assumingMemoryBound(to: UInt8.self))
         }
+        if piece.count > capacity { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
     }
 
     mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }
@@ -46,6 +46,16 @@ struct DataSink: ResponseSink {
     mutating func releaseClosures() { closure = nil }
 
     var body: ResponseBody { ResponseBody(data: data) }
+}
+
+extension BodyPiece {
+    /// The piece without a copy of its bytes, if possible. Copying would take as long as receiving them.
+    fileprivate var data: Data {
+        guard let block else { return Data(bytes) }
+        let start = UnsafeMutableRawPointer(mutating: block.bytes.baseAddress!)
+        let release = Data.Deallocator.custom { _, _ in withExtendedLifetime(block) {} }
+        return Data(bytesNoCopy: start, count: count, deallocator: release)
+    }
 }
 
 extension TransferFailure {

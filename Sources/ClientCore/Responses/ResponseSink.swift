@@ -10,7 +10,7 @@ protocol ResponseSink {
     /// Receives the head of a response that is neither a redirect nor an answered challenge, and decides whether to
     /// accept the body.
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision
-    mutating func write(_ bytes: [UInt8]) throws
+    mutating func write(_ piece: BodyPiece) throws
     /// Called when the attempt has ended, with its error or `nil`. Throws if the body is incomplete.
     mutating func end(_ failure: (any Error)?) throws
     /// Called when all validators have accepted the response. Moves the body to its destination.

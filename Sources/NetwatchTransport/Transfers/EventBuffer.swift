@@ -6,15 +6,20 @@ struct EventBuffer {
     private static let maximumPieces = 4
 
     private var events: [TransferEvent] = []
-    /// The current, incomplete piece of the body.
+    /// The current, incomplete piece of a body without a pool.
     private var piece: [UInt8] = []
+    /// The current, incomplete piece of a body with a pool.
+    private var block: PieceBlock?
     /// The number of complete pieces.
     private var pieces = 0
-    /// The pool of reusable memory. Dropped after a turn without a complete piece.
+    /// The pool of reusable memory, which large bodies use. Dropped after a turn without a complete piece.
     private var pool: PiecePool?
     private var isPoolUsed = false
 
-    var isEmpty: Bool { events.isEmpty && piece.isEmpty }
+    var isEmpty: Bool { events.isEmpty && pieceCount == 0 }
+
+    /// The number of bytes in the current piece.
+    private var pieceCount: Int { piece.count + (block?.count ?? 0) }
 
     /// Whether enough complete pieces are buffered to deliver them before the end of the turn.
     var isFull: Bool { pieces >= Self.maximumPieces }
@@ -27,20 +32,22 @@ struct EventBuffer {
     }
 
     mutating func add(body: UnsafeRawBufferPointer) {
-        if piece.count + body.count > BodyPiece.size {
+        if pieceCount + body.count > BodyPiece.size {
             endPiece()
             pieces += 1
             pool = pool ?? PiecePool()
             isPoolUsed = true
         }
-        if piece.capacity == 0, let pool { piece = pool.take() }
-        piece.append(contentsOf: body)
+        guard let pool, body.count <= BodyPiece.size else { return piece.append(contentsOf: body) }
+        let block = block ?? pool.take()
+        block.append(body)
+        self.block = block
     }
 
     /// Returns all events, including an incomplete piece. Called at the end of a turn.
     mutating func take() -> [TransferEvent] {
         endPiece()
-        if !isPoolUsed, pool != nil { (pool, piece) = (nil, []) }
+        if !isPoolUsed, pool != nil { (pool, block) = (nil, nil) }
         isPoolUsed = false
         return takeComplete()
     }
@@ -52,15 +59,21 @@ struct EventBuffer {
     }
 
     private mutating func endPiece() {
+        if let block, block.count > 0 { end(block) }
         guard !piece.isEmpty else { return }
-        // A small piece is copied, because a consumer that retains it would otherwise retain 64 KiB. A server may send
-        // a body byte by byte.
-        if piece.count < piece.capacity / 2 {
-            events.append(.body(BodyPiece(piece.withUnsafeBytes { Array($0) }, of: nil)))
-            piece.removeAll(keepingCapacity: true)
+        events.append(.body(BodyPiece(piece)))
+        piece = []
+    }
+
+    /// A small piece is copied, because a consumer that retains it would otherwise retain the whole block. A server may
+    /// send a body byte by byte.
+    private mutating func end(_ block: PieceBlock) {
+        if block.count < BodyPiece.size / 2 {
+            events.append(.body(BodyPiece(Array(block.bytes))))
+            block.removeAll()
         } else {
-            events.append(.body(BodyPiece(piece, of: pool)))
-            piece = []
+            events.append(.body(BodyPiece(block)))
+            self.block = nil
         }
     }
 }

@@ -12,7 +12,7 @@ internal import Testing
     }
 
     private func deliver(_ range: Range<UInt8>, size: Int) -> Bool {
-        control.deliver(range.map { .body(BodyPiece([UInt8](repeating: $0, count: size), of: nil)) })
+        control.deliver(range.map { .body(BodyPiece([UInt8](repeating: $0, count: size))) })
     }
 
     private func numbers(_ events: [TransferEvent]) -> [UInt8] {
