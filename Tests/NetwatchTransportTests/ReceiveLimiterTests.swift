@@ -37,12 +37,22 @@ internal import Testing
         #expect(isThirdTaken)
     }
 
-    @Test mutating func `a read may expand up to its limit, and each read has its own`() {
-        let isTaken = take(ReceiveLimiter.readLimit, received: 1)
+    @Test mutating func `a part may expand up to its limit, and each part has its own`() {
+        let isTaken = take(ReceiveLimiter.partLimit, received: 1)
         let isMoreTaken = take(1, received: 1)
         #expect(isTaken && !isMoreTaken && !limiter.isPaused)
-        limiter.turnDidEnd()
-        let isNextTaken = take(ReceiveLimiter.readLimit, received: 2)
+        limiter.beginPart()
+        let isNextTaken = take(ReceiveLimiter.partLimit, received: 1)
         #expect(isNextTaken)
+    }
+
+    @Test mutating func `the rest of a read waits for the next turn if its first part exceeds the limit`() {
+        let isTaken = take(mebibyte + 1, received: 1)
+        let mayContinue = limiter.mayContinue()
+        #expect(isTaken && !mayContinue && limiter.isPaused)
+        limiter.isPaused = false
+        limiter.turnDidEnd()
+        let mayContinueLater = limiter.mayContinue()
+        #expect(mayContinueLater && !limiter.isPaused)
     }
 }

@@ -7,7 +7,6 @@ internal import CNetwatchCurl
 /// - the last `Authorization` field, if the request could not be sent
 /// - TLS sessions, whose resumption skips the trust checks
 /// - the last error number
-/// - the buffer size
 /// - whether a server speaks only HTTP/1.0, and the number of retries
 ///
 /// Therefore only similar transfers use the same handle, and only after a success; see ``TransferHandle`` and

@@ -8,9 +8,6 @@ extension EasyHandle {
         try applyPolicy()
         try applyMethod(of: request)
         try apply(request.credentials)
-        // The buffer must be small from the start. Only the head shows whether the body is encoded, and when the head
-        // arrives, it is too late to change the size.
-        if request.decodesBody { try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, exact: path) }
     }
 

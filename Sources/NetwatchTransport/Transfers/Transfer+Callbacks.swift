@@ -229,17 +229,38 @@ extension Transfer {
         // libcurl delivers no body if it will send the request again. So these bytes show that the pending head is
         // final.
         deliverPendingHead()
-        context.recordUsefulBytes(bytes.count)
-        do {
-            if let decoder {
-                try decoder.decode(bytes, counting: mayProduce, accept)
-            } else if mayProduce(bytes.count) {
-                _ = accept(bytes)
-            }
-        } catch {
-            stop = .undecodable(error as? ContentDecoder.Failure ?? .invalid("\(error)"))
+        flow.beginPart()
+        if let decoder {
+            guard decode(bytes, with: decoder) else { return Int(CURL_WRITEFUNC_PAUSE) }
+        } else if mayProduce(bytes.count) {
+            _ = accept(bytes)
         }
+        context.recordUsefulBytes(bytes.count)
         return stop == nil ? bytes.count : 0
+    }
+
+    /// Decodes received bytes part by part. Returns `false` if the rest must wait for the next turn. libcurl then
+    /// delivers the same bytes again, and those that have been decoded are skipped.
+    private func decode(_ bytes: UnsafeRawBufferPointer, with decoder: ContentDecoder) -> Bool {
+        var rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(decodedCount))
+        decodedCount = 0
+        while !rest.isEmpty {
+            let part = UnsafeRawBufferPointer(rebasing: rest.prefix(ReceiveLimiter.encodedPartSize))
+            do {
+                flow.beginPart()
+                try decoder.decode(part, counting: mayProduce, accept)
+            } catch {
+                stop = .undecodable(error as? ContentDecoder.Failure ?? .invalid("\(error)"))
+            }
+            rest.consume(part.count)
+            guard stop == nil else { return true }
+            guard rest.isEmpty || flow.mayContinue() else {
+                decodedCount = bytes.count - rest.count
+                context.later(id) { $0.resumeReceiving() }
+                return false
+            }
+        }
+        return true
     }
 
     /// Returns whether the transfer may receive now. If not, receiving is paused until the next turn.

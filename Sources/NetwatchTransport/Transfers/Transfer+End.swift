@@ -155,7 +155,7 @@ extension Transfer {
     }
 
     private var bodyExpands: TransferFailure {
-        let (encoded, limit) = (ReceiveLimiter.encodedReadSize, ReceiveLimiter.readLimit)
+        let (encoded, limit) = (ReceiveLimiter.encodedPartSize, ReceiveLimiter.partLimit)
         return undecodable("\(encoded) bytes of the response body decode to more than \(limit) bytes")
     }
 

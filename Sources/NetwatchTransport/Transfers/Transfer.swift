@@ -51,6 +51,8 @@ final class Transfer {
     var head: HeadParser
     /// The decoder of the current response's body; `nil` if the body is not decoded.
     private(set) var decoder: ContentDecoder?
+    /// The number of bytes at the beginning of libcurl's next delivery that have been decoded already.
+    var decodedCount = 0
     var flow: TransferFlow
     var sending = SendState()
     var output: TransferOutput
@@ -213,6 +215,7 @@ final class Transfer {
     func prepareDecoder(for head: TransferHead) {
         let codings = target.decodesBody ? head.fields.values(of: "Content-Encoding") : []
         decoder = codings.isEmpty ? nil : ContentDecoder(codings)
+        decodedCount = 0
     }
 
     // MARK: Pausing

@@ -62,6 +62,11 @@ struct TransferFlow {
     /// Returns whether the callback may take the next bytes of the body; see ``ReceiveLimiter/mayReceive(received:)``.
     mutating func mayReceive(received: Int64) -> Bool { limiter.mayReceive(received: received) }
 
+    /// Returns whether the next part of a read may be decoded; see ``ReceiveLimiter/mayContinue()``.
+    mutating func mayContinue() -> Bool { limiter.mayContinue() }
+
+    mutating func beginPart() { limiter.beginPart() }
+
     /// Returns whether decoded bytes are within the limit; see ``ReceiveLimiter/accepts(_:)``.
     mutating func accepts(_ count: Int) -> Bool { limiter.accepts(count) }
 

@@ -8,7 +8,6 @@ final class TransferHandle {
     /// The properties that transfers must have in common to use the same handle.
     struct Shape: Equatable {
         private let method: String
-        private let decodesBody: Bool
         private let streamWeight: Int
         private let origin: String
 
@@ -23,7 +22,6 @@ final class TransferHandle {
                 request.url.allBytes({ $0 != UInt8(ascii: "@") })
             else { return nil }
             method = request.method
-            decodesBody = target.decodesBody
             streamWeight = request.streamWeight
             origin = target.url.origin
         }
