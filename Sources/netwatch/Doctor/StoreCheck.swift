@@ -83,9 +83,10 @@ struct StoreCheck {
 
     private func finding(_ store: StoreExamination, in directory: String) -> DoctorFinding {
         if let damage = store.damage {
+            let command = StoreDirectory.setAsideCommand(for: directory)
             return .problem(
                 "the store in `\(directory)` is damaged: \(damage)",
-                advice: "`netwatch queue verify --set-aside` moves it away and saves the readable requests"
+                advice: "`\(command)` moves it away and saves the readable requests"
             )
         }
         let sizes = Self.sizes(database: store.databaseBytes, free: store.freeBytes)
