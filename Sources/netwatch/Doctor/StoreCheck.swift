@@ -23,8 +23,10 @@ struct StoreCheck {
 
     private func findingsByService() throws(CommandError) -> [DoctorFinding] {
         guard let statistics = service?.statistics else {
-            // The check of the service has reported a service that does not run, is busy, or refuses this user.
-            guard let failure = service?.failure, !Self.unexamined.contains(failure.status) else { return [] }
+            // Earlier checks have reported a service that does not run, is busy, refuses this user, or cannot be queried.
+            guard let failure = service?.failure, !Self.unexamined.contains(failure.status),
+                CommandError.unusableTransport == nil
+            else { return [] }
             throw failure
         }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
