@@ -23,7 +23,8 @@ struct StoreCheck {
 
     private func findingsByService() throws(CommandError) -> [DoctorFinding] {
         guard let statistics = service?.statistics else {
-            // Earlier checks have reported a service that does not run, is busy, refuses this user, or cannot be queried.
+            // Earlier checks have reported a service that does not run, is busy, refuses this user, or cannot be
+            // queried.
             guard let failure = service?.failure, !Self.unexamined.contains(failure.status),
                 CommandError.unusableTransport == nil
             else { return [] }
