@@ -23,8 +23,8 @@ package struct DirectoryOwner: Sendable {
 
     /// Gives this process the user and the group of the directory, and no other groups. Must be called by root.
     ///
-    /// - Throws: ``SystemError``. The process may then be partly changed: it may have lost its groups, or have the group
-    ///   of the directory.
+    /// - Throws: ``SystemError``. The process may then be partly changed: it may have lost its groups, or have the
+    ///   group of the directory.
     package func become() throws(SystemError) {
         try systemCall("setgroups") { setgroups(0, nil) }
         try systemCall("setgid") { setgid(group) }
