@@ -99,8 +99,8 @@ internal import Testing
         try files.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory.path)
         if let name { try Data("x".utf8).write(to: URL(filePath: "\(spool)/\(name)")) }
         let isQueue = name?.count == 32
-        let error = await opening()
-        #expect(error?.code == (isQueue ? .storeUnusable : nil))
+        let expected: QueueError.Code? = isQueue ? .storeUnusable : nil
+        #expect(await opening()?.code == expected)
         #expect(files.fileExists(atPath: database) != isQueue)
     }
 }
