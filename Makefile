@@ -22,7 +22,7 @@ demo:
 	@scripts/build --product netwatch
 	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
-## test: run every test once, then the demo; takes minutes, and on a fresh clone also those of the build
+## test: run every test once, then the demo; takes minutes; the first run also builds
 test:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/test

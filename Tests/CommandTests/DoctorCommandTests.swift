@@ -229,4 +229,12 @@ struct DoctorCommandTests {
         let usage = try await Command.run("doctor", "--probe", "tcp:1")
         #expect(usage.ending == .exited(64))
     }
+
+    @Test func `an invalid host ends the command before it contacts the service`() async throws {
+        let socket = directory.file("socket")
+        let service = try ScriptedServer(unixPath: socket)
+        let run = try await Command.run("doctor", "--host", "a b", "--socket", socket)
+        #expect(run.ending == .exited(64) && run.output.isEmpty, "\(run)")
+        #expect(service.connectionCount == 0)
+    }
 }

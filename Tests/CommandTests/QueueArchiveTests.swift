@@ -141,6 +141,20 @@ internal import Testing
         #expect(try await queue.run("verify").ending == .exited(0))
     }
 
+    @Test func `a store without its database is set aside by the command that the error names`() async throws
+    {
+        let queue = try await QueueFixture(.directory, count: 2)
+        let state = queue.directory.file("state")
+        try shell("rm \(state)/queue.sqlite")
+        let command = "`netwatch queue verify --set-aside --state-dir '\(state)'`"
+        let listed = try await queue.run("list")
+        #expect(listed.errors.joined().contains(command), "\(listed.errors)")
+        let moved = try await queue.run("verify", "--set-aside")
+        #expect(moved.ending == .exited(1) && moved.output.count == 1, "\(moved)")
+        #expect(moved.errors.contains { $0.hasSuffix("the database file is missing") }, "\(moved.errors)")
+        #expect(try await queue.states().isEmpty)
+    }
+
     @Test func `an interrupted move of a damaged store is reported, and can be completed`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let state = queue.directory.file("state")

@@ -91,4 +91,18 @@ struct TransportConflictTests {
         let line = outcome.output.first { $0.hasPrefix("transport ") }
         #expect(line?.contains("problem") == true && line?.contains(Self.conflict) == true, "\(outcome)")
     }
+
+    @Test func `a service that cannot be queried because of the conflict is not reported as hanging`()
+        async throws
+    {
+        let socket = directory.file("socket")
+        let service = try ScriptedServer(unixPath: socket)
+        let doctor = try await run(["doctor", "--socket", socket])
+        let problems = doctor.output.filter { $0.split(separator: " ").dropFirst().first == "problem" }
+        #expect(problems.count == 1 && problems.first?.hasPrefix("transport ") == true, "\(doctor)")
+        let status = try await run(["status", "--socket", socket])
+        #expect(status.output.last?.hasPrefix("service     cannot be queried: ") == true, "\(status)")
+        #expect(status.output.last?.contains(Self.conflict) == true, "\(status)")
+        withExtendedLifetime(service) {}
+    }
 }

@@ -34,8 +34,8 @@ final class DatagramBuffer {
     /// Whether all received datagrams were taken.
     var isEmpty: Bool { taken == received }
 
-    /// Whether the last call of ``fill(from:)`` received fewer datagrams than it could. Then either no other was pending,
-    /// or the socket has an error, which makes its descriptor ready again.
+    /// Whether the last call of ``fill(from:)`` received fewer datagrams than it could. Then either no other was
+    /// pending, or the socket has an error, which makes its descriptor ready again.
     var isPartlyFilled: Bool { received < datagrams.count }
 
     /// Receives the pending datagrams, up to the capacity. Overwrites the previous ones. Never blocks.

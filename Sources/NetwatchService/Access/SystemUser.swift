@@ -10,6 +10,6 @@ package struct SystemUser: Sendable, CustomStringConvertible {
         self.id = id
     }
 
-    /// The user for people: by its name, if it has one.
+    /// The user for people: by its name, if it has one. Reads the user database like ``name``.
     package var description: String { name.map { "the user `\($0)`" } ?? "the user \(id)" }
 }

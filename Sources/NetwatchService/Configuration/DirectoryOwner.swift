@@ -21,7 +21,10 @@ package struct DirectoryOwner: Sendable {
     /// Whether this process can act as the owner: it belongs to root, and the directory to another user.
     package var isAssumable: Bool { geteuid() == 0 && user.id != 0 }
 
-    /// Gives this process the user and the group of the directory, and no other groups.
+    /// Gives this process the user and the group of the directory, and no other groups. Must be called by root.
+    ///
+    /// - Throws: ``SystemError``. The process may then be partly changed: it may have lost its groups, or have the
+    ///   group of the directory.
     package func become() throws(SystemError) {
         try systemCall("setgroups") { setgroups(0, nil) }
         try systemCall("setgid") { setgid(group) }
@@ -63,11 +66,13 @@ extension ConfigurationFiles {
     ) throws(InvalidConfiguration) {
         guard !isRequired, let owner = try? DirectoryOwner(of: directory), owner.isAssumable else { return }
         let paths = ["\(path).d"] + result.files
-        let problems = owner.act { paths.compactMap { Self.problem(opening: $0, as: owner.user) } } ?? []
+        // Read as root, and once, because the user database may be slow.
+        let user = owner.user.description
+        let problems = owner.act { paths.compactMap { Self.problem(opening: $0, as: user) } } ?? []
         guard problems.isEmpty else { throw InvalidConfiguration(problems, inOrderOf: paths) }
     }
 
-    private static func problem(opening path: String, as user: SystemUser) -> ConfigurationProblem? {
+    private static func problem(opening path: String, as user: String) -> ConfigurationProblem? {
         do throws(SystemError) {
             _ = try FileDescriptor.opening(path)
             return nil

@@ -48,8 +48,8 @@ package final class ChildProcess: Sendable {
     /// Runs a program until it ends. Must be called only once.
     ///
     /// At the timeout, and when the task is cancelled, the process group receives SIGTERM. If the program has not ended
-    /// 2 s later, the process group receives SIGKILL. If it ends earlier, the rest of its process group receives SIGKILL
-    /// then.
+    /// 2 s later, the process group receives SIGKILL. If it ends earlier, the rest of its process group receives
+    /// SIGKILL then.
     ///
     /// - Parameters:
     ///   - command: The path of the program, and its arguments.
@@ -186,8 +186,8 @@ extension ChildProcess {
     /// The default capacity of a pipe: 64 KiB; see pipe(7).
     private static let pipeCapacity = 64 * 1024
 
-    /// Runs a program until it ends, and returns what it has written to standard output. A program that writes more than
-    /// 64 KiB waits until the timeout.
+    /// Runs a program until it ends, and returns what it has written to standard output. A program that writes more
+    /// than 64 KiB waits until the timeout.
     ///
     /// - Parameters:
     ///   - command: The path of the program, and its arguments.

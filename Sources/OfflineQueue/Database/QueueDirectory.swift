@@ -10,27 +10,34 @@ final class QueueDirectory: Sendable {
     private struct Locks: ~Copyable {
         let directory: LockFile
         let file: LockFile
+        let isDatabaseLost: Bool
     }
 
     let path: String
+    /// Whether the directory contained the spool or the log of a queue, but no database, when the locks were taken. The
+    /// database file was not created then.
+    let isDatabaseLost: Bool
     private let locks: Mutex<Locks?>
 
     var databasePath: String { "\(path)/queue.sqlite" }
     var damage: DamageMarker { DamageMarker(directory: path) }
 
     /// Creates the directory (mode 0700) and the database file (mode 0600) if they are missing, regardless of the
-    /// umask, and takes the locks. Blocks.
+    /// umask, and takes the locks. Does not create a database file in place of one that was removed or moved away,
+    /// because the loss of the requests would go unnoticed. Blocks.
     ///
-    /// - Parameter allowsLostDatabase: Whether to create the database file even if the directory has had one. Default
-    ///   `false`: the loss of the requests would go unnoticed.
+    /// - Parameter allowsLostDatabase: Whether to take the locks even if the database file was removed or moved away,
+    ///   to set the rest of the store aside. Default `false`.
     /// - Throws: ``QueueError``: `alreadyOwned` if another process holds a lock. `storeUnusable` if the database file
     ///   was removed or moved away; no file is created then. `directoryUnusable` if a system call fails, or if other
     ///   users can access the directory and it contains files but no `queue.lock`.
     init(path: String, allowsLostDatabase: Bool = false) throws(QueueError) {
         self.path = path
         try Self.makeDirectory(path)
-        locks = Mutex(try Self.takeLocks(of: path, requiresDatabase: !allowsLostDatabase))
-        try Self.makeFile("\(path)/queue.sqlite")
+        let taken = try Self.takeLocks(of: path, requiresDatabase: !allowsLostDatabase)
+        isDatabaseLost = taken.isDatabaseLost
+        locks = Mutex(taken)
+        if !isDatabaseLost { try Self.makeFile("\(path)/queue.sqlite") }
         try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
 
@@ -39,7 +46,9 @@ final class QueueDirectory: Sendable {
     /// - Throws: ``QueueError``: `alreadyOwned` or `directoryUnusable`.
     init(existing path: String) throws(QueueError) {
         self.path = path
-        locks = Mutex(try Self.takeLocks(of: path, requiresDatabase: false))
+        let taken = try Self.takeLocks(of: path, requiresDatabase: false)
+        isDatabaseLost = taken.isDatabaseLost
+        locks = Mutex(taken)
     }
 
     /// Releases the locks.
@@ -115,21 +124,38 @@ final class QueueDirectory: Sendable {
 // MARK: - A lost database
 
 extension QueueDirectory {
-    /// Returns whether a directory has no database file, but had one: the spool and the log are created after it.
+    /// Returns whether a directory has no database file, but had one.
     ///
     /// Returns `false` if damage is recorded, because moving a damaged store away may have been interrupted after it
     /// moved the database. Opening the queue then reports the damage.
     static func hasLostDatabase(_ path: String) -> Bool {
+        access("\(path)/queue.damaged", F_OK) != 0 && lacksDatabase(path)
+    }
+
+    /// Returns whether a directory has no database file, but files that a queue creates after it: the log or the spool.
+    /// Without the lock file, a directory `spool` may belong to another program, unless it contains a body.
+    private static func lacksDatabase(_ path: String) -> Bool {
         guard access("\(path)/queue.sqlite", F_OK) != 0, errno == ENOENT else { return false }
-        return access("\(path)/queue.damaged", F_OK) != 0
-            && ["spool", "queue.sqlite-wal"].contains { access("\(path)/\($0)", F_OK) == 0 }
+        if access("\(path)/queue.sqlite-wal", F_OK) == 0 { return true }
+        let spool = "\(path)/spool"
+        guard access(spool, F_OK) == 0 else { return false }
+        return access("\(path)/queue.lock", F_OK) == 0 || containsBody(spool)
+    }
+
+    private static func containsBody(_ spool: String) -> Bool {
+        do throws(SystemError) {
+            return try Directory.names(in: .opening(spool), path: spool).contains(where: SpoolName.isComplete)
+        } catch {
+            return false
+        }
     }
 
     private static func lostDatabase(in path: String) -> QueueError {
         QueueError(
             .storeUnusable,
             "the queue's database `\(path)/queue.sqlite` is missing, but its log or its spool exists; if the file was "
-                + "moved away, move it back; otherwise restore a copy of the whole directory",
+                + "moved away, move it back; otherwise restore a copy of the whole directory; without a copy, "
+                + "`OfflineQueue.setAside(directory:)` moves the remaining files away",
             path: "\(path)/queue.sqlite"
         )
     }
@@ -148,10 +174,11 @@ extension QueueDirectory {
             try LockFile.taking(directory: path)
         }
         if requiresDatabase, hasLostDatabase(path) { throw lostDatabase(in: path) }
+        let isDatabaseLost = lacksDatabase(path)
         let file = try taking(path) { () throws(LockFile.Failure) in
             try LockFile.taking("\(path)/queue.lock")
         }
-        return Locks(directory: directory, file: file)
+        return Locks(directory: directory, file: file, isDatabaseLost: isDatabaseLost)
     }
 
     private static func taking(

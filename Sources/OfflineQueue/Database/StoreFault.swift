@@ -55,7 +55,12 @@ extension StoreFault {
     ///
     /// - Parameter path: The path of the database.
     static func explained(_ words: String, at path: String) -> String {
-        FileSystem.isReadOnly(at: path) ? "\(errnoDescription(EROFS)) (\(words))" : words
+        explained(words, isReadOnly: FileSystem.isReadOnly(at: path))
+    }
+
+    /// Returns an error message of SQLite with its cause if the file system is read-only.
+    static func explained(_ words: String, isReadOnly: Bool) -> String {
+        isReadOnly ? "\(errnoDescription(EROFS)) (\(words))" : words
     }
 
     /// Returns the message of an error.

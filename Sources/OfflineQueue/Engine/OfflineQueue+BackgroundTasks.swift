@@ -30,7 +30,8 @@ extension OfflineQueue {
     /// A file is removed only if neither the index nor the table has a row that refers to it, because a damaged index
     /// may miss rows. Usually the index finds a row for every file, and the tables are not read.
     ///
-    /// Errors are ignored, because these files only take up space. The next start tries again.
+    /// If reading the tables finds damage, the store stops, as with every read. Other errors are ignored, because
+    /// these files only take up space. The next start tries again.
     func sweepSpool() async {
         let (archive, spool) = (store.archive, store.spool)
         guard let found = try? await spool.orphans(keeping: { archive.isFileNamed($0) }), !found.isEmpty,

@@ -17,8 +17,8 @@ extension OfflineQueue {
     ///   - path: The queue's directory, which must exist.
     ///   - limits: The limits of the queue, which determine whether the disk is full.
     ///   - encryptionKeyFile: The path of the keys of an encrypted queue, which are checked, too. `nil` for none.
-    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`, `storeUnusable` for a database
-    ///   of another program or of a newer netwatch, `encryptionKeyUnusable`.
+    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`, `storeUnusable` for a
+    ///   database of another program or of a newer netwatch, `encryptionKeyUnusable`.
     package static func examineStore(
         directory path: String,
         limits: QueueLimits,

@@ -7,6 +7,8 @@ extension OfflineQueue {
     /// written there, too; ``importRequests(from:)`` accepts it. Nothing is deleted. When the queue is opened the next
     /// time, it has an empty store.
     ///
+    /// A missing database is damage, too: the remaining files are moved, and the export contains no requests.
+    ///
     /// - Parameters:
     ///   - directory: The queue's directory. No queue may have it open.
     ///   - evenIfSound: Whether to move the store even if a full check finds no damage. Default `false`.

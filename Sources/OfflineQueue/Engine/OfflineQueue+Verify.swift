@@ -30,6 +30,8 @@ extension OfflineQueue {
                 throw error
             }
             defer { directory.release() }
+            // Damage is recorded. Opening the queue reports it.
+            if directory.isDatabaseLost { return }
             do throws(StoreFault) {
                 if let damage = try QueueDatabase.leftoverLog(of: directory.databasePath)?.damage {
                     throw .damaged(damage)

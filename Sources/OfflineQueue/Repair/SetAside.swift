@@ -46,6 +46,7 @@ struct SetAside: Sendable {
     /// - Throws: ``QueueError`` if the database belongs to another program or to a newer version, or if it cannot be
     ///   opened now.
     func diagnosis() async throws -> String? {
+        if directory.isDatabaseLost { return "the database file is missing" }
         do {
             let inspector = try await DispatchQueue.global().run { [directory] in
                 if let damage = try QueueDatabase.leftoverLog(of: directory.databasePath)?.damage {

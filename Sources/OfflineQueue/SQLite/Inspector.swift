@@ -51,8 +51,9 @@ final class Inspector: Sendable {
                     for row in page.sealed { report.foundUnchecked(row.id, row.reason) }
                     report.requests += page.count - page.sealed.count
                     for body in page.bodies {
+                        let row = ExportCursor(part: part, position: body.position)
                         try await report.check(body, in: spool) { name in
-                            try await isUsed(name, in: spool, isNamed)
+                            try await isUsed(name, by: row, in: spool, isNamed)
                         }
                     }
                 }
@@ -68,15 +69,24 @@ final class Inspector: Sendable {
         }
     }
 
-    /// Returns whether a row refers to a spool file. If the index does not find a row, the tables are read, because a
-    /// damaged index may miss it.
+    /// Returns whether a row refers to a spool file. If the index does not find a row, the row that named the file is
+    /// read again without an index, because a damaged index may miss it. If it cannot be read, the file counts as used.
+    ///
+    /// - Parameter row: The part and the position of the row that named the file.
     private func isUsed(
         _ name: String,
+        by row: ExportCursor,
         in spool: BodySpool,
         _ isNamed: @escaping @Sendable (String) -> Bool
     ) async throws -> Bool {
         if await spool.callBlocking(isNamed, name) { return true }
-        return try await unusedFiles(among: [name]).isEmpty
+        do {
+            return try await read { database in
+                try database.row(Self.rowNaming(row.part), [row.position, name]) != nil
+            }
+        } catch let error where StoreFault.isDamage(error) {
+            return true
+        }
     }
 
     /// Returns the spool files to which no row refers, according to the tables. If the tables are damaged, no file
@@ -181,7 +191,7 @@ extension Inspector {
         var faults: [(id: String, reason: String)] = []
         /// The requests whose encryption key is missing.
         var sealed: [(id: String, reason: String)] = []
-        var bodies: [(id: String, body: InspectedFile)] = []
+        var bodies: [(id: String, position: Int64, body: InspectedFile)] = []
     }
 
     /// The file of a body.
@@ -232,6 +242,15 @@ extension Inspector {
         WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
         """
     }
+
+    /// Returns the query for the row at a position, if it still refers to a spool file of a name.
+    private static func rowNaming(_ part: ExportCursor.Part) -> String {
+        switch part {
+        case .waiting: "SELECT 1 FROM request NOT INDEXED WHERE seq = ? AND body_file = ?"
+        // The name remains in the row after the body was removed.
+        case .dead: "SELECT 1 FROM history NOT INDEXED WHERE position = ? AND body_file = ? AND is_whole <> 0"
+        }
+    }
 }
 
 extension Inspector.Page {
@@ -242,7 +261,7 @@ extension Inspector.Page {
             let row = try row.opened(by: sealer)
             var request = try ArchivedRequest(row)
             let body = try StoredBody(whole: row)
-            if case .spooled(let file) = body { bodies.append((id, .readable(file))) }
+            if case .spooled(let file) = body { bodies.append((id, last, .readable(file))) }
             request.body = try ArchivedRequest.Body(body)
             _ = try request.validated()
         } catch let fault as SealFault where fault.isKeyMissing {
@@ -258,7 +277,7 @@ extension Inspector.Page {
         do {
             let size: Int64 = try row["body_bytes"]
             if let name = try row["body_file"] as String? {
-                return bodies.append((id, .sealed(name: name, size: size)))
+                return bodies.append((id, last, .sealed(name: name, size: size)))
             }
             let (length, overhead) = try (
                 (row["bytes"] as Data?)?.count ?? 0, size > 0 ? EncryptionKey.overhead : 0
@@ -283,7 +302,7 @@ extension QueueVerification {
     ///
     /// - Parameter isUsed: Returns whether a row refers to the spool file of this name.
     fileprivate mutating func check(
-        _ found: (id: String, body: Inspector.InspectedFile),
+        _ found: (id: String, position: Int64, body: Inspector.InspectedFile),
         in spool: BodySpool,
         isUsed: (String) async throws -> Bool
     ) async throws {

@@ -63,6 +63,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let files = file.files
+        // Read first, so that an invalid host ends the command before it contacts the service.
+        let hosts = try HostList.reading(host, from: nil)
         let service = await ServiceReading.reading(queue.service)
         let subjects = DoctorCheck.Subjects(
             configuration: Result { () throws(InvalidConfiguration) in try files.readForService() },
@@ -72,7 +74,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 path: credentials ?? ServicePaths().credentialsDirectory,
                 user: ServiceChecks.user(of: service)
             ),
-            hosts: try HostList.reading(host, from: nil),
+            hosts: hosts,
             probe: probe ?? .tcp(port: 443)
         )
         var report = DoctorReport()

@@ -69,6 +69,8 @@ enum ServiceChecks {
         case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
         case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
         case .notAnswering:
+            // The check of the transport has reported why the service cannot be queried.
+            guard CommandError.unusableTransport == nil else { return [] }
             return [.problem(summary.summary, advice: "look at the log of the service, and restart it")]
         }
     }

@@ -23,8 +23,11 @@ struct StoreCheck {
 
     private func findingsByService() throws(CommandError) -> [DoctorFinding] {
         guard let statistics = service?.statistics else {
-            // The check of the service has reported a service that does not run, is busy, or refuses this user.
-            guard let failure = service?.failure, !Self.unexamined.contains(failure.status) else { return [] }
+            // Earlier checks have reported a service that does not run, is busy, refuses this user, or cannot be
+            // queried.
+            guard let failure = service?.failure, !Self.unexamined.contains(failure.status),
+                CommandError.unusableTransport == nil
+            else { return [] }
             throw failure
         }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
@@ -83,9 +86,10 @@ struct StoreCheck {
 
     private func finding(_ store: StoreExamination, in directory: String) -> DoctorFinding {
         if let damage = store.damage {
+            let command = StoreDirectory.setAsideCommand(for: directory)
             return .problem(
                 "the store in `\(directory)` is damaged: \(damage)",
-                advice: "`netwatch queue verify --set-aside` moves it away and saves the readable requests"
+                advice: "`\(command)` moves it away and saves the readable requests"
             )
         }
         let sizes = Self.sizes(database: store.databaseBytes, free: store.freeBytes)

@@ -22,7 +22,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             their key, only the existence and the size of their bodies are checked.
 
             --set-aside is for a damaged database, while no service is running. It checks the database with its \
-            counters, and not the bodies. If the database is damaged, it moves the store to a new directory within the \
+            counters, and not the bodies. If the database is damaged or missing, it moves the store to a new directory within the \
             queue's directory, exports what can be read, and prints the path of the export. Nothing is \
             deleted. The next start of the service then creates an empty store, and `netwatch queue import` \
             adds the exported requests. If the database is not damaged, nothing is moved, even if bodies are \
@@ -32,8 +32,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             requests could not be checked without their encryption key; 77 permission denied; 78 the database \
             is damaged or missing, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
             not damaged, or it was moved and all requests were exported; 1 it was moved, and requests are \
-            lost; 2 the check, the move or the export failed; 77 and 78 the same, except that damage does not \
-            cause 78.
+            lost; 2 the check, the move or the export failed; 77 and 78 the same, except that a damaged or missing \
+            database does not cause 78.
             """
     )
 

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
@@ -5,8 +6,8 @@ internal import OfflineQueue
 
 /// Checks a queue's directory before it is opened.
 enum StoreDirectory {
-    /// Checks that this user owns the directory. Root becomes its owner for the rest of the process, because the service
-    /// could not use the files that root would create there.
+    /// Checks that this user owns the directory. Root becomes its owner for the rest of the process, because the
+    /// service could not use the files that root would create there.
     ///
     /// - Throws: An error with status 77 that names the owner, or with status 64 if there is no queue.
     static func requireOwn(_ path: String) throws(CommandError) {
@@ -35,8 +36,7 @@ enum StoreDirectory {
         }
     }
 
-    /// Checks that the database of a queue exists. Opening a queue without one would create an empty database, and the
-    /// loss of the requests would go unnoticed.
+    /// Checks that the database of a queue exists. A new one would hide the loss of the requests.
     ///
     /// The database may be missing if the directory contains no spool and no log either: a store that was set aside
     /// leaves none of them. It may also be missing if damage is recorded (`queue.damaged`), because setting the store
@@ -49,8 +49,17 @@ enum StoreDirectory {
             .unusableStore,
             "the queue's database `\(path)/queue.sqlite` is missing",
             hint: "if the file was moved away, move it back; otherwise restore a copy of the whole "
-                + "directory; without a copy, `netwatch queue verify --set-aside` moves the remaining files away"
+                + "directory; without a copy, `\(setAsideCommand(for: path))` moves the remaining files away"
         )
+    }
+
+    /// Returns the command that sets aside the store in a directory. The directory is named unless it is the default.
+    ///
+    /// - Parameter paths: The default paths. Default: those of this process.
+    static func setAsideCommand(for path: String, paths: ServicePaths = ServicePaths()) -> String {
+        let command = "netwatch queue verify --set-aside"
+        let isDefault = !paths.isSocketNamed && path == paths.existingStateDirectory ?? paths.stateDirectory
+        return isDefault ? command : "\(command) --state-dir \(Shell.quoted(path))"
     }
 
     private static func become(_ owner: DirectoryOwner, of path: String) throws(CommandError) {

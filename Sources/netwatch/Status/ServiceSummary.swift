@@ -126,7 +126,9 @@ struct ServiceSummary: Encodable, Sendable {
         case .busy: return "busy\(process): the limit of connections is reached, in total or for this user"
         case .notRunning: return "not running (no process listens on `\(socket)`)"
         case .notPermitted: return "running, but this user may not use `\(socket)`"
-        case .notAnswering: return "not responding in time\(process)"
+        case .notAnswering:
+            let conflict = CommandError.unusableTransport
+            return conflict.map { "cannot be queried: \($0.message)" } ?? "not responding in time\(process)"
         }
     }
 

@@ -39,6 +39,7 @@ internal import Testing
             #expect(
                 error.message.contains("`\(database)` is missing") && error.message.contains("move it back")
             )
+            #expect(error.message.contains("`OfflineQueue.setAside(directory:)`"))
             #expect(try contents() == before)
         }
         try files.moveItem(atPath: kept, toPath: database)
@@ -68,5 +69,38 @@ internal import Testing
         let aside = try #require(try await OfflineQueue.setAside(directory: directory.path))
         #expect(try files.contentsOfDirectory(atPath: "\(aside.directory)/spool").sorted() == bodies)
         #expect(await opening() == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a store that has lost its database and has no bodies can be set aside`(isDamaged: Bool) async throws
+    {
+        try await withQueue(directory) { queue, _ in _ = try await queue.enqueue(id: "a") }
+        #expect(try files.contentsOfDirectory(atPath: "\(directory.path)/spool").isEmpty)
+        try? files.removeItem(atPath: "\(database)-wal")
+        try files.removeItem(atPath: database)
+        if isDamaged {
+            try Data("a page\n".utf8).write(to: URL(filePath: "\(directory.path)/queue.damaged"))
+            #expect(await opening()?.message.contains("a page") == true)
+            #expect(!files.fileExists(atPath: database))
+        }
+        let aside = try #require(try await OfflineQueue.setAside(directory: directory.path))
+        #expect(aside.reason == "the database file is missing")
+        #expect(!aside.salvage.isWhole && aside.salvage.waiting == 0, "\(aside)")
+        #expect(!files.fileExists(atPath: database))
+        #expect(!files.fileExists(atPath: "\(aside.directory)/queue.sqlite"))
+        #expect(files.fileExists(atPath: "\(aside.directory)/spool"))
+        #expect(await opening() == nil)
+    }
+
+    @Test(arguments: [nil, "other", String(repeating: "0", count: 32)] as [String?])
+    func `a spool without a lock file is a queue's only if it contains a body`(name: String?) async throws {
+        let spool = "\(directory.path)/spool"
+        try files.createDirectory(atPath: spool, withIntermediateDirectories: true)
+        try files.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory.path)
+        if let name { try Data("x".utf8).write(to: URL(filePath: "\(spool)/\(name)")) }
+        let isQueue = name?.count == 32
+        let expected: QueueError.Code? = isQueue ? .storeUnusable : nil
+        #expect(await opening()?.code == expected)
+        #expect(files.fileExists(atPath: database) != isQueue)
     }
 }

@@ -35,4 +35,10 @@ internal import Testing
             !FileSystem.isReadOnly(at: directory.path) && !FileSystem.isReadOnly(at: directory.file("none"))
         )
     }
+
+    @Test(arguments: [(true, "Read-only file system (disk I/O error)"), (false, "disk I/O error")])
+    func `an error of SQLite is explained if the file system is read-only`(isReadOnly: Bool, message: String)
+    {
+        #expect(StoreFault.explained("disk I/O error", isReadOnly: isReadOnly) == message)
+    }
 }
