@@ -19,8 +19,15 @@ package struct IsolatedCall: Sendable {
 
     /// Calls the closure. Must be called on the actor's executor, which is checked in debug builds.
     package func callAsFunction() {
-        actor.assertIsolated()
+        assert(isOnExecutor)
         body(actor)
+    }
+
+    /// Ends the process if the caller does not run on the actor's executor. `assertIsolated` would also look up the
+    /// executor in release builds.
+    private var isOnExecutor: Bool {
+        actor.preconditionIsolated()
+        return true
     }
 }
 
