@@ -56,7 +56,7 @@ internal import Testing
     @Test func `the memory of a piece is reused after its last reference is released`() {
         let pool = PiecePool()
         var block: PieceBlock? = pool.take()
-        [1, 2, 3].withUnsafeBytes { block?.append($0) }
+        ([1, 2, 3] as [UInt8]).withUnsafeBytes { block?.append($0) }
         let memory = block?.bytes.baseAddress
         var piece = block.map { BodyPiece($0) }
         block = nil
