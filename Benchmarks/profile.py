@@ -50,8 +50,9 @@ def profile(command, scratch):
     """Runs a client. Returns its CPU time per request in µs, and the share of each kind of function."""
     samples = os.path.join(scratch, "perf.data")
     output = run("perf", "record", "-q", "-F", "4000", "-o", samples, *command)
-    lines = run("perf", "script", "-i", samples, "-F", "sym,dso").splitlines()
-    names = [line.rsplit("(", 1) for line in lines if "(" in line]
+    # Each line is an address, a function, and a library in parentheses.
+    lines = run("perf", "script", "-i", samples, "-F", "ip,sym,dso").splitlines()
+    names = [line.split(maxsplit=1)[1].rsplit("(", 1) for line in lines if "(" in line]
     functions = subprocess.run(
         ["swift", "demangle", "--simplified"], input="\n".join(name[0].strip() for name in names),
         check=True, capture_output=True, text=True,
