@@ -9,8 +9,10 @@ final class TransferTarget {
     let url: CurlURL
     /// ``TransferRequest/decodesBody``, stored because it compares the names of all header fields.
     let decodesBody: Bool
-    /// The addresses that a lookup of the host has found.
-    private var found: [ConnectionCandidate] = []
+    /// The addresses to connect to. Created for the first connection, because most transfers reuse one. Empty until the
+    /// host has been looked up, if that is needed.
+    private(set) lazy var candidates: [ConnectionCandidate] =
+        url.literal.map { [ConnectionCandidate($0, binding: request.binding)] } ?? request.candidates ?? []
 
     /// Validates a request and parses its URL.
     ///
@@ -27,12 +29,6 @@ final class TransferTarget {
         }
     }
 
-    /// The addresses to connect to. Empty until the host has been looked up, if that is needed.
-    var candidates: [ConnectionCandidate] {
-        guard let literal = url.literal else { return request.candidates ?? found }
-        return [ConnectionCandidate(literal, binding: request.binding)]
-    }
-
     var needsLookup: Bool {
         request.unixSocketPath == nil && request.candidates == nil && url.literal == nil
     }
@@ -41,8 +37,8 @@ final class TransferTarget {
     ///
     /// - Throws: ``TransferFailure`` with code 6 (could not resolve) if the transfer cannot use any of them.
     func setAddresses(_ addresses: [IPAddress]) throws(TransferFailure) {
-        found = addresses.filter(mayConnect).map { ConnectionCandidate($0, binding: request.binding) }
-        if found.isEmpty { throw .noAddress(of: request.binding?.family) }
+        candidates = addresses.filter(mayConnect).map { ConnectionCandidate($0, binding: request.binding) }
+        if candidates.isEmpty { throw .noAddress(of: request.binding?.family) }
     }
 
     /// Returns whether the transfer can use an address. If it is bound to an address, it can use only addresses of the
