@@ -49,8 +49,8 @@ extension TransferEngine {
     /// The name lookup and the connection attempts continue, the head of the request is sent, and the head of the
     /// response may arrive. Once the engine has handled the call, no body data is read or delivered.
     ///
-    /// libcurl keeps the data that it has already received, up to 16 KiB. With HTTP/2 it may receive up to 32 MiB more, the size of its receive
-    /// window. Everything else waits in the kernel and on the server.
+    /// libcurl keeps the data that it has already received, up to 16 KiB. With HTTP/2 it may receive up to 32 MiB more,
+    /// the size of its receive window. Everything else waits in the kernel and on the server.
     ///
     /// The idle timeout restarts with ``resume(_:)``. Other timeouts keep running. While receiving is paused, the
     /// engine does not notice that a server has gone away.
