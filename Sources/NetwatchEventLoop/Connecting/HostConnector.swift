@@ -83,7 +83,7 @@ package actor HostConnector {
     /// Looks up the host's name.
     package func lookUp() {
         let lookup = resolver.resolve(host) { outcome in
-            self.loop.execute { self.assumeIsolated { $0.lookedUp(outcome) } }
+            self.loop.execute(on: self) { $0.lookedUp(outcome) }
         }
         stage = .lookingUp(lookup)
     }

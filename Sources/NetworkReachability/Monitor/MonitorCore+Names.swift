@@ -29,7 +29,7 @@ extension MonitorCore {
         statistics.nameLookups += 1
         names.start(name) { [weak self] outcome in
             guard let self else { return }
-            loop.execute { self.assumeIsolated { $0.resolved(key, lookup, outcome) } }
+            loop.execute(on: self) { $0.resolved(key, lookup, outcome) }
         }
     }
 

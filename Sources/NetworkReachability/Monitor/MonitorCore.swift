@@ -74,7 +74,7 @@ actor MonitorCore {
     /// method returns.
     nonisolated func perform(_ body: @escaping @Sendable (isolated MonitorCore) -> Void) {
         if loop.isCurrent { return assumeIsolated(body) }
-        loop.execute { self.assumeIsolated(body) }
+        loop.execute(on: self, body)
     }
 
     // MARK: Netlink

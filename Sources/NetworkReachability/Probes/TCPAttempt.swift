@@ -33,7 +33,7 @@ actor TCPAttempt {
 
     /// Cancels the attempt, even if it has not started yet. Can be called from any thread.
     nonisolated func cancel() {
-        loop.execute { self.assumeIsolated { $0.end(ProbeResult(.failed("cancelled"))) } }
+        loop.execute(on: self) { $0.end(ProbeResult(.failed("cancelled"))) }
     }
 
     private func begin() {
