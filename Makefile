@@ -13,7 +13,7 @@ DEB_PACKAGES := dpkg-dev binutils chrpath python3
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
-.PHONY: demo test quick systemd page sanitize random soak fuzz bench check docs run release deb check-deb new-release \
+.PHONY: demo test suites quick systemd page sanitize random nightly soak fuzz bench check docs run release deb check-deb new-release \
 	install uninstall clean
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
@@ -22,10 +22,15 @@ demo:
 	@scripts/build --product netwatch
 	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
-## test: run every test once, then the demo; takes minutes; the first run also builds
+## test: run every test once, except the large ones, then the demo; takes minutes; the first run also builds
 test:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/test
+
+## suites: run every test once in an optimized build, as CI does: also storms, simulations and large amounts
+suites:
+	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
+	@NETWATCH_BUILD=optimized scripts/test --all
 
 ## quick: build and run some tests, e.g. make quick TARGET=ClientCoreTests or TARGET=CookieJarTests
 export QUICK_FILTER := $(value TARGET)
@@ -34,40 +39,42 @@ quick:
 	@scripts/test "$$QUICK_FILTER"
 
 ## systemd: check the units with systemd in private namespaces; needs root, takes less than a minute
-systemd:
+systemd: release
 	@scripts/setup $(DEMO_PACKAGES) -- $(SYSTEMD_PACKAGES)
-	@scripts/build --product netwatch
 	@scripts/check-systemd
 
 ## page: check the status page in headless Chromium, in light and dark; writes screenshots to .build/page
-page:
+page: release
 	@scripts/setup $(DEMO_PACKAGES) -- $(PAGE_PACKAGES)
-	@scripts/build --product netwatch
 	@scripts/check-page
 
-## sanitize: run the tests under the thread and the address sanitizer
+## sanitize: run the tests of the targets that have concurrency of their own under the thread sanitizer
 sanitize:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/sanitize
 
-## random: run the randomised checks at CI's size, and the fuzzer for a minute
+## random: run the randomised checks at medium size, and the fuzzer for a minute
 random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## soak: run the randomised checks at full size, an hour of the service in a changing network, and all sanitizers; takes hours
-soak:
+## nightly: run what CI omits at medium size: random checks, all sanitizers, systemd, the page, the packages; takes hours
+nightly: random deb check-deb systemd page
+	@scripts/sanitize everything
+
+## soak: run the randomised checks at full size, two hours of the service, and all sanitizers; takes many hours
+soak: page
 	@scripts/setup $(DEMO_PACKAGES) $(CONFORMANCE_PACKAGES) -- $(TEST_PACKAGES)
-	@scripts/build --product netwatch
-	@$(MAKE) page
 	@scripts/conformance 10
 	@scripts/random full
-	@scripts/soak-service .build/debug/netwatch
+	@scripts/soak-service .build/release/netwatch
+	@scripts/soak-clients .build/release/netwatch
 	@NETWATCH_CHECKS=medium scripts/sanitize everything
 
-## fuzz: fuzz the parsing of bytes from the kernel for a minute
+## fuzz: check that the fuzzer finds a planted fault, then fuzz the parsing of bytes from the kernel for a minute
 fuzz:
 	@scripts/setup $(BUILD_PACKAGES)
+	@scripts/fuzz --self-test
 	@scripts/fuzz
 
 ## bench: measure the speed, compared with equivalent C programs and with other tools; takes half an hour
@@ -77,7 +84,7 @@ bench:
 
 ## check: check the format, layers, warnings, the documentation and its code, and the embedding example
 check:
-	@scripts/setup $(DEMO_PACKAGES) python3 openssl
+	@scripts/setup $(DEMO_PACKAGES) python3 openssl binutils
 	@scripts/check
 
 ## docs: build the documentation of the libraries as a static site in .build/docs
@@ -93,8 +100,9 @@ run:
 
 ## release: build the command for installation, without dependencies on Swift's libraries
 release:
-	@scripts/setup $(BUILD_PACKAGES)
+	@scripts/setup $(BUILD_PACKAGES) binutils python3
 	swift build -c release --product netwatch --static-swift-stdlib -Xlinker -z -Xlinker now -Xlinker --build-id
+	@scripts/check-optimized .build/release/netwatch
 
 ## deb: build the Debian packages from the release build, in .build/deb
 deb: release

@@ -13,7 +13,10 @@ let strict: [SwiftSetting] = [
 // Set by `make sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
 let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
-let grdb = Package.Dependency.package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0")
+let argumentParser = Package.Dependency.package(
+    url: "https://github.com/apple/swift-argument-parser",
+    from: "1.8.2"
+)
 
 // The targets are listed in the order of the layers: a target imports only targets above it.
 // docs/ARCHITECTURE.md describes the targets; `make check` enforces the order.
@@ -26,10 +29,10 @@ let package = Package(
         .executable(name: "netwatch", targets: ["netwatch"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        argumentParser,
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        grdb,
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         .systemLibrary(name: "CNetwatchLinux"),
@@ -238,20 +241,16 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library.
-// SwiftNIO would take most of the time. `make soak` builds all targets.
-if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
-    let built: Set = [
-        "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "NetwatchTransport", "ClientCore",
-        "OfflineQueue", "Gateway", "NetwatchTestSupport", "ClientTestProcess", "QueueTestProcess",
-        "NetwatchEventLoopTests", "NetworkReachabilityTests", "NetwatchTransportTests", "ClientCoreTests",
-        "OfflineQueueTests", "GuideTests",
+// For the thread sanitizer, CI builds only the targets that have concurrency of their own. `make nightly` builds all.
+if sanitizer == "thread", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
+    let omitted: Set = [
+        "netwatch", "NetwatchTests", "CommandTests", "GuideTests", "ClientExample", "QueueExample",
+        "FuzzNetlink",
+        "BenchmarkSupport", "ReachabilityBenchmark", "QueueBenchmark", "ClientBenchmark",
     ]
-    package.targets.removeAll {
-        !built.contains($0.name) && $0.type != .system && !$0.name.hasPrefix("CNetwatch")
-    }
-    package.products.removeAll { !built.contains($0.name) }
-    package.dependencies = [grdb]
+    package.targets.removeAll { omitted.contains($0.name) }
+    package.products.removeAll { omitted.contains($0.name) }
+    package.dependencies.removeAll { $0 === argumentParser }
 }
 
 extension Target {

@@ -1,5 +1,5 @@
 internal import BenchmarkSupport
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Keeps a constant number of requests in flight until a deadline.
 final class Load: Sendable {
@@ -25,7 +25,7 @@ final class Load: Sendable {
     private let url: String
     /// The time after which no more requests are started, as returned by `now()`.
     private let deadline: Int64
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// Requests a URL, with `count` requests in flight, until the deadline. If the deadline has already passed, makes
     /// exactly `count` requests.
@@ -48,7 +48,7 @@ final class Load: Sendable {
         self.client = client
         self.url = url
         self.deadline = deadline
-        self.state = Mutex(state)
+        self.state = Lock(state)
     }
 
     private func next() {

@@ -2,8 +2,8 @@ internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Dispatch
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// Measures the time from a route change to the new status, in a callback on the monitor's thread and in a listener on
 /// a queue.
@@ -24,7 +24,7 @@ enum Edges: Measurement {
         let (changes, spacing) = (arguments[0], arguments[1])
         let monitor = PathMonitor.forBenchmark()
         let host = NetworkHost("198.51.100.7")!
-        let seen = Mutex(Seen())
+        let seen = Lock(Seen())
         let watch = monitor.watch(.host(host)) { _ in
             let moment = now()
             seen.withLock { $0.onThread = moment }
@@ -56,7 +56,7 @@ enum Edges: Measurement {
     }
 
     /// Waits until both the callback and the listener were called after `start`.
-    private static func waitForBoth(after start: Int64, _ seen: borrowing Mutex<Seen>) -> Seen {
+    private static func waitForBoth(after start: Int64, _ seen: borrowing Lock<Seen>) -> Seen {
         while true {
             let state = seen.withLock { $0 }
             if state.onThread >= start, state.onQueue >= start { return state }

@@ -1,8 +1,8 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// Measures the memory per watched host, and the latency of a route change that affects ten of many hosts. The latency
 /// is measured while nothing else happens, and while the monitor looks up all hosts again.
@@ -62,7 +62,7 @@ enum Hosts: Measurement {
 
 /// Counts the callbacks of all watches and records the time of the last one.
 private final class Counter: Sendable {
-    private let state = Mutex((count: 0, moment: Int64(0)))
+    private let state = Lock((count: 0, moment: Int64(0)))
 
     var value: Int { state.withLock { $0.count } }
 

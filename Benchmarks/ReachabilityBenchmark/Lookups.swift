@@ -1,8 +1,8 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// Measures the lookups of all hosts, which an unreadable notification causes.
 ///
@@ -53,7 +53,7 @@ enum Lookups: Measurement {
 
 /// Timestamps that are recorded on one thread.
 private final class Moments: Sendable {
-    private let moments = Mutex<[(wall: Int64, cpu: Int64)]>([])
+    private let moments = Lock<[(wall: Int64, cpu: Int64)]>([])
 
     func note() {
         moments.withLock { $0.append((now(), floors_now(CLOCK_THREAD_CPUTIME_ID))) }

@@ -1,10 +1,10 @@
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 /// A network whose portal responds with its page to every request until a user has logged in.
 final class CaptivePortal: Sendable {
     static let page = "http://portal.example/login"
-    private let isOpen = Mutex(false)
+    private let isOpen = Lock(false)
 
     func logIn() { isOpen.withLock { $0 = true } }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
@@ -13,7 +14,7 @@ final class LinkFlapRun: Sendable {
 
     /// The state that the server's threads, the producers' threads and the test share.
     private final class Log: Sendable {
-        let ledger = Mutex(FlapLedger())
+        let ledger = Lock(FlapLedger())
         let changed = ChangeSignal()
         let isOver = Atomic(false)
 

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 /// The built service while a name server returns the address of another server, which responds to plain HTTP in place
@@ -41,7 +41,7 @@ struct MisdirectedNameTests {
 
     /// The targets that each server received.
     private final class Arrivals: Sendable {
-        private let targets = Mutex<(real: [String], other: Set<String>)>(([], []))
+        private let targets = Lock<(real: [String], other: Set<String>)>(([], []))
         private let changed = ChangeSignal()
 
         var atReal: [String] { targets.withLock { $0.real } }

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 /// The built service behind a captive portal, on a host with its own links.
@@ -39,7 +39,7 @@ struct PortalTests {
 
     @Test func `without a probe, a rule keeps a portal's page from being a delivery`() async throws {
         let cuts = try NetworkCuts()
-        let visits = Mutex(0)
+        let visits = Lock(0)
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: cuts.far) { _ in
             let visit = visits.withLock { visits in
                 visits += 1

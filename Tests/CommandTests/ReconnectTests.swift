@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 /// Paths that are lost while the built service has requests in flight. An attempt that fails while offline does not
@@ -100,7 +100,7 @@ final class ReconnectRun: Sendable {
 
     /// The state that the server's threads and the test share.
     private final class Log: Sendable {
-        let state = Mutex(State())
+        let state = Lock(State())
         let arrived = Recorder<String>()
 
         func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Action {

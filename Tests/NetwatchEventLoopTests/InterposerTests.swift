@@ -8,7 +8,7 @@ internal import Testing
 /// these tests. Its source explains the cause.
 @Suite struct InterposerTests {
     private final class Counter: Sendable {
-        let value = Mutex(0)
+        let value = Lock(0)
     }
 
     @Test func `a contended mutex passes its value between threads`() async throws {

@@ -1,5 +1,4 @@
 package import NetwatchEventLoop
-internal import Synchronization
 
 /// A signal on which waiting tests check their conditions again.
 package final class ChangeSignal: Sendable {
@@ -8,7 +7,7 @@ package final class ChangeSignal: Sendable {
         var nextID = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     package init() {}
 

@@ -1,7 +1,6 @@
 internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A network namespace without a name. The kernel removes it when no process uses it any more, even after a crash.
 package final class NetworkNamespace: Sendable {
@@ -137,7 +136,7 @@ package func shell(_ command: String) throws -> String {
 
 /// A result that one thread gives and another thread waits for.
 private final class ThreadResult<Value: Sendable>: Sendable {
-    private let value = Mutex<Result<Value, SystemError>?>(nil)
+    private let value = Lock<Result<Value, SystemError>?>(nil)
     private let isGiven = Gate()
 
     func give(_ result: Result<Value, SystemError>) {

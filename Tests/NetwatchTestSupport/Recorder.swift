@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// Collects values from any thread. A test waits for the expected values instead of a fixed time.
 package final class Recorder<Value: Sendable>: Sendable {
@@ -16,7 +15,7 @@ package final class Recorder<Value: Sendable>: Sendable {
         var nextID = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let closed = DispatchSemaphore(value: 0)
 
     package init() {}

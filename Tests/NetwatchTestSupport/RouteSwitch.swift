@@ -1,14 +1,13 @@
 internal import CNetwatchTestSupport
 internal import Glibc
 package import NetwatchEventLoop
-internal import Synchronization
 
 /// A switch that makes all IPv4 addresses from 128.0.0.0 on unreachable in a namespace, and reachable again.
 ///
 /// It takes microseconds, for tests that change the route thousands of times.
 package final class RouteSwitch: Sendable {
     private let socket: FileDescriptor
-    private let isOpen = Mutex(true)
+    private let isOpen = Lock(true)
 
     /// - Throws: ``SystemError`` of `socket`.
     package init(in namespace: NetworkNamespace) throws(SystemError) {

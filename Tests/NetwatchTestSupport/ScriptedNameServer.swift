@@ -1,6 +1,5 @@
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A name server in a network namespace, with records that a test can change.
 ///
@@ -43,8 +42,8 @@ package final class ScriptedNameServer: Sendable {
     }
 
     private let socket: Socket
-    private let state = Mutex(State())
-    private let streams = Mutex<SocketServer?>(nil)
+    private let state = Lock(State())
+    private let streams = Lock<SocketServer?>(nil)
 
     /// Starts the server on port 53.
     package init(in namespace: NetworkNamespace, address: String = VethTestbed.farAddress) throws {

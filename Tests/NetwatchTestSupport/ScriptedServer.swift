@@ -2,7 +2,6 @@ internal import CNetwatchLinux
 internal import Dispatch
 internal import Glibc
 package import NetwatchEventLoop
-internal import Synchronization
 
 /// An HTTP/1.1 server that follows a script, which may misbehave, on a TCP port or a unix socket.
 ///
@@ -111,7 +110,7 @@ final class ScriptedServerCore: Sendable {
 
     let mode: ScriptedServer.Mode
     let script: ScriptedServer.Script
-    let log = Mutex(Log())
+    let log = Lock(Log())
     /// Becomes readable when stalled actions may continue.
     let released: FileDescriptor
     private let listener: FileDescriptor

@@ -2,7 +2,6 @@ internal import CNetwatchLinux
 internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A TCP server that calls a closure for each connection, on a separate thread.
 ///
@@ -43,7 +42,7 @@ package final class SocketServer: Sendable {
 
         private let listener: FileDescriptor
         private let play: @Sendable (SocketPeer) -> Void
-        private let state = Mutex(State())
+        private let state = Lock(State())
         private let threads = DispatchGroup()
 
         init(_ listener: CInt, _ play: @escaping @Sendable (SocketPeer) -> Void) {

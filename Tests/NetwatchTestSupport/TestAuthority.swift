@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A certificate authority for tests, based on openssl(1). It has a root certificate and an intermediate certificate,
 /// and issues further certificates with either. Releasing the last reference removes all files.
@@ -30,11 +30,11 @@ package final class TestAuthority: Sendable {
 
     package let scratch: ScratchDirectory
     /// The lock for the index of openssl-ca(1), which only one process at a time may write.
-    private let index = Mutex(())
+    private let index = Lock(())
     /// The arguments with which each certificate was issued, by name.
     ///
     /// Tests that use the same name share its files. So the files must not change while a server reads them.
-    private let requests = Mutex<[String: [String]]>([:])
+    private let requests = Lock<[String: [String]]>([:])
 
     /// The path of the root certificate, in PEM.
     package var root: String { file("root.pem") }

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchService
-internal import Synchronization
 internal import Testing
 
 @testable internal import netwatch
@@ -37,7 +37,7 @@ private final class FillingQueue: ServiceTransport {
     let name = "the test"
     let startHint = "the test has started it"
     /// Whether each edit was a dry run.
-    let isDryRun = Mutex<[Bool]>([])
+    let isDryRun = Lock<[Bool]>([])
 
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
         let edit = try? ControlMessage.decoder.decode(ControlMessage.Edit.self, from: request.body ?? Data())

@@ -3,7 +3,6 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 /// Request bodies from files and other blocking readers.
@@ -120,7 +119,7 @@ private final class CountingReader: BlockingReader {
     private let fails: Bool
     private let waitsBefore: Int?
     let isRewindable: Bool
-    private let next = Mutex(0)
+    private let next = Lock(0)
 
     init(chunks: Int, fails: Bool = false, waitsBefore: Int? = nil, isRewindable: Bool = true) {
         self.chunks = chunks

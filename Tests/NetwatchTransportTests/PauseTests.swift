@@ -31,16 +31,15 @@ internal import Testing
         _ request: TransferRequest,
         pausing directions: TransferPause,
         at isMoment: @escaping @Sendable (TransferEvent) -> Bool
-    ) -> (TransferID, TransferRecorder) {
+    ) async -> (TransferID, TransferRecorder) {
         let recorder = TransferRecorder()
         let own = Recorder<TransferID>()
-        let id = engine.start(request) { [engine] event in
+        // The transfer must deliver nothing until its id is recorded.
+        let id = await engine.start(request, pausing: .all) { [engine] event in
             // The pause must come before the event is recorded, because the test reacts to the recorded event.
             if isMoment(event), let id = own.values.first { engine.pause(id, directions) }
             recorder.deliver(event)
         }
-        // The transfer must deliver nothing until its id is recorded.
-        engine.pause(id, .all)
         own.record(id)
         engine.resume(id)
         return (id, recorder)
@@ -78,7 +77,8 @@ internal import Testing
     }
 
     @Test func `a transfer paused during the response's body stops there`() async throws {
-        let (_, recorder) = start(TransferRequest(server, "/large"), pausing: .receiving, at: { $0.isBody })
+        let request = TransferRequest(server, "/large")
+        let (_, recorder) = await start(request, pausing: .receiving, at: { $0.isBody })
         await recorder.wait { !$0.body.isEmpty }
         await engine.settle()
         let stopped = recorder.record
@@ -122,7 +122,8 @@ internal import Testing
     }
 
     @Test func `a transfer can be paused with each piece of its body`() async throws {
-        let (id, recorder) = start(TransferRequest(server, "/large"), pausing: .receiving, at: { $0.isBody })
+        let request = TransferRequest(server, "/large")
+        let (id, recorder) = await start(request, pausing: .receiving, at: { $0.isBody })
         var steps = 0
         while recorder.record.ends.isEmpty {
             let count = recorder.record.body.count
@@ -163,7 +164,8 @@ internal import Testing
     }
 
     @Test func `a paused transfer can be cancelled`() async throws {
-        let (id, recorder) = start(TransferRequest(server, "/large"), pausing: .all, at: { $0.isBody })
+        let request = TransferRequest(server, "/large")
+        let (id, recorder) = await start(request, pausing: .all, at: { $0.isBody })
         await recorder.wait { !$0.body.isEmpty }
         engine.cancel(id)
         engine.resume(id)
@@ -185,7 +187,7 @@ internal import Testing
 
     @Test func `a transfer paused during the request's body stops there`() async throws {
         let request = TransferRequest(server, method: "PUT", body: .bytes(Self.large))
-        let (id, recorder) = start(request, pausing: .sending) {
+        let (id, recorder) = await start(request, pausing: .sending) {
             if case .progress(let progress) = $0 { progress.sent < 5_000_000 } else { false }
         }
         await recorder.wait { $0.progress.contains { $0.sent > 0 } }
@@ -262,7 +264,7 @@ internal import Testing
     {
         var request = TransferRequest(server, "/falling-silent")
         request.idleTimeout = Self.idleTimeout
-        let (id, recorder) = start(request, pausing: .receiving, at: { $0.isHead })
+        let (id, recorder) = await start(request, pausing: .receiving, at: { $0.isHead })
         await recorder.wait { !$0.heads.isEmpty }
         await letIdleTimeoutPass()
         #expect(recorder.record.ends.isEmpty)
@@ -279,13 +281,21 @@ extension TransferEvent {
 }
 
 extension TransferEngine {
-    /// Starts a transfer and pauses it in one turn of the engine's thread, so that nothing happens in between.
     fileprivate func start(
         _ request: TransferRequest,
         pausing directions: TransferPause,
         _ recorder: TransferRecorder
     ) -> TransferID {
-        let id = start(request) { recorder.deliver($0) }
+        start(request, pausing: directions) { recorder.deliver($0) }
+    }
+
+    /// Starts a transfer and pauses it in one turn of the engine's thread, so that nothing happens in between.
+    fileprivate func start(
+        _ request: TransferRequest,
+        pausing directions: TransferPause,
+        _ deliver: @escaping @Sendable (TransferEvent) -> Void
+    ) -> TransferID {
+        let id = start(request, deliver: deliver)
         pause(id, directions)
         return id
     }

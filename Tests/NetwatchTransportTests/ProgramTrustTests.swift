@@ -2,7 +2,6 @@ internal import Foundation
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 /// Checks of servers by the program's code, which may block. The servers are nginx.
@@ -322,7 +321,7 @@ struct ProgramTrustTests {
             }
             """
         }
-        let last = Mutex(0)
+        let last = Lock(0)
         return (
             nginx,
             {

@@ -1,7 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// A body source to which a test adds pieces one by one.
 final class SteppedSource: TransferBodySource {
@@ -22,12 +21,12 @@ final class SteppedSource: TransferBodySource {
 
     let length: Int64?
     let isRewindable: Bool
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     init(length: Int64?, _ pieces: [Piece] = [], isRewindable: Bool = true) {
         self.length = length
         self.isRewindable = isRewindable
-        state = Mutex(State(pieces: pieces))
+        state = Lock(State(pieces: pieces))
     }
 
     var rewinds: Int { state.withLock { $0.rewinds } }

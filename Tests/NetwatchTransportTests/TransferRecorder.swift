@@ -1,6 +1,5 @@
 internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// A recorder of the events of a transfer, which can wait for the end.
 final class TransferRecorder: Sendable {
@@ -22,7 +21,7 @@ final class TransferRecorder: Sendable {
         var waiters: [(condition: @Sendable (Record) -> Bool, wake: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     var record: Record { state.withLock { $0.record } }
 

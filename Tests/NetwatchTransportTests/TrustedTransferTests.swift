@@ -1,6 +1,5 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetwatchTransport
@@ -170,7 +169,7 @@ struct TrustedTransferTests {
         async throws
     {
         let nginx = try await nginx("", name: "check.test")
-        let seen = Mutex<[PresentedTrust]>([])
+        let seen = Lock<[PresentedTrust]>([])
         let accepting = TrustCheck { trust in
             seen.withLock { $0.append(trust) }
             return true

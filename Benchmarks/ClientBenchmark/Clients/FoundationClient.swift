@@ -1,6 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Foundation's `URLSession`.
 struct FoundationClient: Client {
@@ -57,7 +57,7 @@ private final class BodyCounter: NSObject, URLSessionDataDelegate, Sendable {
         var continuation: CheckedContinuation<Int, any Error>?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     func count(_ request: URLRequest) async throws -> Int {
         let session = URLSession(configuration: .ephemeral, delegate: self, delegateQueue: nil)

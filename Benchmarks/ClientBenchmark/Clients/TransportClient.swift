@@ -1,4 +1,5 @@
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
@@ -13,7 +14,7 @@ struct TransportClient: Client {
     }
 
     func get(_ url: String, _ completion: @escaping @Sendable (Bool) -> Void) {
-        let answer = Mutex((status: 0, bytes: 0))
+        let answer = Lock((status: 0, bytes: 0))
         pool.start(TransferRequest(url: url)) { events in
             for event in events {
                 switch event {

@@ -27,7 +27,7 @@ final class InputStreamReader: BlockingReader, Sendable {
     /// with `URLSession`. The reader uses the stream only under the lock of `state`, and in `deinit`, when no other
     /// reference to the reader exists.
     nonisolated(unsafe) private let stream: InputStream
-    private let state = Mutex(State.new)
+    private let state = Lock(State.new)
     /// Separate from `state`, whose lock is held while a read blocks.
     private let use = Atomic(Use.none)
 

@@ -1,11 +1,11 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// A request body that is read from an `InputStream`. A stream cannot be rewound, so only one transfer can send it.
 package final class StreamBody: Sendable {
-    private let source: Mutex<BufferedBodySource?>
+    private let source: Lock<BufferedBodySource?>
     private let reader: InputStreamReader
     /// The stream, used only to compare identities, which needs no lock.
     nonisolated(unsafe) private let stream: InputStream
@@ -17,7 +17,7 @@ package final class StreamBody: Sendable {
         nonisolated(unsafe) let owned = stream
         self.stream = owned
         reader = InputStreamReader(owned)
-        source = Mutex(BufferedBodySource(reader, length: nil))
+        source = Lock(BufferedBodySource(reader, length: nil))
     }
 
     /// Returns whether the stream is the body stream of the request.

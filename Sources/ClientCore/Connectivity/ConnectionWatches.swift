@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// Watches the network paths to the addresses that a session is connected to. When a path changes, later requests
 /// use new connections.
@@ -33,7 +32,7 @@ final class ConnectionWatches: Sendable {
 
     private let paths: SessionPaths
     private let renew: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// - Parameters:
     ///   - paths: The session's path monitor.

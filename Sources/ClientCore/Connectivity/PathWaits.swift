@@ -1,6 +1,5 @@
 internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// Requests that wait for a path to their host. All waiters for the same host share one watch, which is cancelled when
 /// the last of them stops waiting.
@@ -54,7 +53,7 @@ final class PathWaits: Sendable {
     private let pacing: RetryPacing
     private let timer: Timer
     private let endsWait: @Sendable (PathStatus) -> Bool
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// - Parameters:
     ///   - pacing: Spreads the retries of requests that have waited for the same host over time.

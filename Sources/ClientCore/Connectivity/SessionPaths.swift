@@ -1,12 +1,12 @@
 internal import Dispatch
+internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// The path monitor of a session, created on first use. So a program has no monitor thread as long as its requests stay
 /// on this machine and do not fail.
 final class SessionPaths: Sendable {
     private let make: @Sendable () -> PathMonitor
-    private let monitor = Mutex<PathMonitor?>(nil)
+    private let monitor = Lock<PathMonitor?>(nil)
     /// The queue on which the monitor is created. Creating a monitor takes about a millisecond.
     private let queue = DispatchQueue(label: "netwatch.paths", target: .global(qos: .utility))
 

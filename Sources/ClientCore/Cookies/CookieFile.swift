@@ -2,7 +2,6 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A file of mode 0600 that keeps the cookies of a storage.
 ///
@@ -14,7 +13,7 @@ final class CookieFile: Sendable {
     private let path: String
     private let lock: LockFile
     /// Makes it atomic to read the storage and then write the file.
-    private let writing = Mutex<Void>(())
+    private let writing = Lock<Void>(())
 
     private static let maximumBytes = 64 * 1024 * 1024
 
@@ -90,7 +89,7 @@ final class CookieFile: Sendable {
     // MARK: The files of a program
 
     /// The files of the storages that the program has created. A storage has its file until the process ends.
-    private static let files = Mutex<[ObjectIdentifier: CookieFile]>([:])
+    private static let files = Lock<[ObjectIdentifier: CookieFile]>([:])
 
     static func add(_ file: CookieFile) {
         files.withLock { $0[ObjectIdentifier(file.storage)] = file }

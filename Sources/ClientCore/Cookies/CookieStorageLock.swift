@@ -1,5 +1,5 @@
 internal import FoundationNetworking
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The lock that all jars of a storage share. It makes it atomic to read the storage and then write it.
 ///
@@ -11,9 +11,9 @@ final class CookieStorageLock: Sendable {
     }
 
     /// The locks of the storages that have jars.
-    private static let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+    private static let entries = Lock<[ObjectIdentifier: Entry]>([:])
 
-    let mutex = Mutex<Void>(())
+    let mutex = Lock<Void>(())
 
     private init() {}
 

@@ -3,7 +3,6 @@ internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// The partial file of a download, from its first byte until it is moved or left in place.
 ///
@@ -47,7 +46,7 @@ final class PartialDownload: Sendable {
         }
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     private let isKept: Bool
     private let syncInterval: Int64
 
@@ -64,7 +63,7 @@ final class PartialDownload: Sendable {
             synced: record?.synced ?? 0,
             isRetained: isKept || record != nil
         )
-        self.state = Mutex(state)
+        self.state = Lock(state)
         self.isKept = isKept
         self.syncInterval = syncInterval
     }

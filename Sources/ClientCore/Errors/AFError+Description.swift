@@ -25,7 +25,8 @@ extension AFError: LocalizedError, CustomStringConvertible {
         case .redirectRefused(let reason): "The redirect is not followed: \(reason.text)"
         case .serverTrustEvaluationFailed(let reason): "The server is not trusted: \(reason.text)"
         case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
-        case .sessionDeinitialized: "The session was released before the request had ended"
+        case .sessionDeinitialized:
+            "The session was released before the request had ended; retain it until its requests have ended"
         }
     }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 package import FoundationNetworking
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A failed request that is offered to a ``FailedRequestOwner``, which can finish it.
 ///
@@ -55,7 +55,7 @@ package final class FailedRequest: Sendable {
     /// Whether credentials were set with ``Request/authenticate(usingCredential:)``.
     package let hasCredential: Bool
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Parameters:
     ///   - outcome: The outcome of the last attempt: its request, and the head of the response if one arrived.
@@ -82,7 +82,7 @@ package final class FailedRequest: Sendable {
         self.wasReceived = wasReceived
         self.maximumDataBytes = maximumDataBytes
         self.hasCredential = hasCredential
-        state = Mutex(State(answer: answer, queued: queued))
+        state = Lock(State(answer: answer, queued: queued))
     }
 
     deinit { end(.declined) }

@@ -1,7 +1,6 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// The temporary files for encoded forms, and for downloads without a path from the program.
 ///
@@ -14,7 +13,7 @@ enum TemporaryFiles {
     private static let prefix = "netwatch-"
     private static let suffix = ".partial"
     /// The directories from which this process has removed abandoned files.
-    private static let swept = Mutex<Set<String>>([])
+    private static let swept = Lock<Set<String>>([])
 
     /// Creates a new file with ``PartialFile/isPrivate``.
     ///

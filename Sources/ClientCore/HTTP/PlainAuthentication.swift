@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// Decides which credentials a session sends over plain http.
 ///
@@ -18,7 +18,7 @@ final class PlainAuthentication: Sendable {
     private static let limit = 10_000
 
     /// The schemes other than Basic that the origins have offered.
-    private let offered = Mutex<[Origin: TransferCredentials.Schemes]>([:])
+    private let offered = Lock<[Origin: TransferCredentials.Schemes]>([:])
 
     /// Remembers the schemes that a server has offered in a transfer.
     func note(_ schemes: TransferCredentials.Schemes, offeredBy url: URL) {

@@ -3,7 +3,6 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import NetworkReachability
-internal import Synchronization
 
 /// A request of a probe and its response.
 struct ProbeExchange: Sendable {
@@ -79,7 +78,7 @@ private final class ProbeCollector: Sendable {
     }
 
     private let started = BootInstant.now
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     func take(_ event: TransferEvent) {
         let elapsed = started.duration(to: .now)

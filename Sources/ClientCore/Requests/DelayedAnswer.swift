@@ -1,11 +1,11 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The answer that the program's code gives by calling a completion closure.
 ///
 /// The first call is the answer; later calls are ignored. If the program releases the closure without calling it, a
 /// default is the answer, so that the request ends anyway.
 final class DelayedAnswer<Value: Sendable>: Sendable {
-    private let receiver: Mutex<(@Sendable (Value) -> Void)?>
+    private let receiver: Lock<(@Sendable (Value) -> Void)?>
     private let standard: Value
 
     /// - Parameters:
@@ -13,7 +13,7 @@ final class DelayedAnswer<Value: Sendable>: Sendable {
     ///   - receiver: Receives the answer. Called once, on any thread.
     init(default standard: Value, _ receiver: @escaping @Sendable (Value) -> Void) {
         self.standard = standard
-        self.receiver = Mutex(receiver)
+        self.receiver = Lock(receiver)
     }
 
     deinit { give(standard) }

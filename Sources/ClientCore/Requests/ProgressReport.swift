@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The progress of an upload or of a download, and the program's closure that receives it.
 ///
@@ -40,7 +40,7 @@ final class ProgressReport: Sendable {
         }
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     var progress: Progress { state.withLock { $0.show() } }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The part of a request's state that every thread may read. The request's queue updates it.
 final class RequestSnapshot: Sendable {
@@ -16,10 +16,10 @@ final class RequestSnapshot: Sendable {
         var ownerRefusal: (any Error)?
     }
 
-    private let values: Mutex<Values>
+    private let values: Lock<Values>
 
     init(_ request: URLRequest?) {
-        values = Mutex(Values(request: request, current: request))
+        values = Lock(Values(request: request, current: request))
     }
 
     var now: Values { values.withLock { $0 } }

@@ -1,5 +1,5 @@
+internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// Pauses and cancels one transfer, and buffers its events until the request's queue takes them. It may be used
 /// from any thread, even before the transfer's id is known.
@@ -34,7 +34,7 @@ final class TransferControl: Sendable {
     }
 
     private let engine: TransferEngine
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(_ engine: TransferEngine) {
         self.engine = engine

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import NetworkReachability
 internal import Synchronization
@@ -49,10 +50,10 @@ final class SessionContext: Sendable {
     let connections: ConnectionWatches
     let plainAuthentication = PlainAuthentication()
     let threads = SessionThreads()
-    private let state = Mutex(State())
+    private let state = Lock(State())
     // Every request reads the hooks often, from many threads. They therefore have their own lock, and `hasMonitors`
     // avoids it in the usual case, a session without monitors.
-    private let currentHooks = Mutex(Hooks())
+    private let currentHooks = Lock(Hooks())
     private let hasMonitors = Atomic(false)
 
     init(

@@ -1,5 +1,6 @@
 public import Foundation
 public import FoundationNetworking
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// The closures that make decisions for a session. All are `nil` by default.
@@ -61,7 +62,7 @@ public final class SessionDelegate: Sendable {
         var completion: Completion?
     }
 
-    private let closures = Mutex(Closures())
+    private let closures = Lock(Closures())
     /// Whether any closure was ever set. Requests check this without a lock, because few sessions have a closure.
     private let isUsed = Atomic(false)
 

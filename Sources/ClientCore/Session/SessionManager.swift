@@ -7,7 +7,8 @@ package import NetworkReachability
 /// A session, which creates requests and retains them while they run.
 ///
 /// Releasing the last reference to a session ends its requests, and their handlers receive
-/// ``AFError/sessionDeinitialized``. All functions may be called from any thread.
+/// ``AFError/sessionDeinitialized``. So retain a session in a property or a global constant until its requests have
+/// ended: an optimized build releases a local variable after its last use. All functions may be called from any thread.
 public final class SessionManager: Sendable {
     /// The shared session, which exists as long as the process. It has Foundation's default configuration and
     /// ``defaultHTTPHeaders``.

@@ -1,7 +1,7 @@
 public import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// A TCP connection that sends and receives raw bytes.
 ///
@@ -28,7 +28,7 @@ public final class StreamRequest: SessionTask {
     private let connection: StreamConnection
     private let queue: SerialQueue
     /// The error with which the session ended the stream; `nil` if it did not.
-    private let reason = Mutex<AFError?>(nil)
+    private let reason = Lock<AFError?>(nil)
 
     init(_ hostName: String, _ port: Int, _ context: SessionContext) {
         let identifier = context.nextIdentifier()
@@ -227,7 +227,7 @@ private final class CancellableOperation: Sendable {
     }
 
     private let connection: StreamConnection
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(_ connection: StreamConnection) { self.connection = connection }
 

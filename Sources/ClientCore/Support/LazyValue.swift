@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A value that is created from a source on first access. All copies of a response share one `LazyValue`.
 ///
@@ -9,18 +9,18 @@ final class LazyValue<Source: Sendable, Value: Sendable>: Sendable {
         case created(Value)
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Parameters:
     ///   - source: What the value is created from. Released when the value has been created.
     ///   - create: Creates the value. Called at most once, under a lock.
     init(_ source: Source, create: @escaping @Sendable (Source) -> Value) {
-        state = Mutex(.pending(source, create))
+        state = Lock(.pending(source, create))
     }
 
     /// Wraps an existing value.
     init(value: Value) {
-        state = Mutex(.created(value))
+        state = Lock(.created(value))
     }
 
     var value: Value {

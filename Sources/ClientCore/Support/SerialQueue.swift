@@ -22,7 +22,7 @@ final class SerialQueue: SerialExecutor {
     }
 
     private let threads: SessionThreads
-    private let state = Mutex(State())
+    private let state = Lock(State())
     /// The thread that currently runs the queue, or 0.
     private let thread = Atomic<UInt>(0)
 
@@ -80,7 +80,13 @@ final class SerialQueue: SerialExecutor {
         precondition(isCurrent, "not on the queue")
     }
 
-    private var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+    private var isCurrent: Bool { thread.load(ordering: .relaxed) == Self.currentThread }
+
+    /// The calling thread. Not inlined into asynchronous functions: glibc declares `pthread_self` as `const`, so the
+    /// optimizer might use its result after another thread has resumed the function.
+    private static var currentThread: UInt {
+        @inline(never) get { UInt(pthread_self()) }
+    }
 
     // MARK: Threads
 
@@ -133,7 +139,7 @@ final class SerialQueue: SerialExecutor {
     }
 
     private func enterThread() {
-        thread.store(UInt(pthread_self()), ordering: .relaxed)
+        thread.store(Self.currentThread, ordering: .relaxed)
     }
 
     /// Gives up the thread. Returns whether work is waiting, so that another thread is needed.

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Foundation
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// The threads that run the serial queues of a session. They are threads of Dispatch's pool.
 ///
@@ -42,7 +41,7 @@ final class SessionThreads: Sendable {
         }
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Runs the work of a queue as soon as a thread is available.
     func run(_ queue: SerialQueue) {

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// The decisions of a session's ``ServerTrustPolicyManager``, in the engine's form.
 final class SessionTrust: Sendable {
@@ -53,7 +53,7 @@ final class SessionTrust: Sendable {
     /// A key of the manager that is not a valid host; `nil` if all are valid. An invalid key makes all `https` requests
     /// fail.
     private let invalidHost: String?
-    private let cache = Mutex(Cache())
+    private let cache = Lock(Cache())
 
     /// Whether the manager is a subclass, whose methods are the program's code.
     let runsUserCode: Bool

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// For each host, the last address that worked. The next connection to the host tries it first, so that it does not
 /// wait for dead addresses.
 package final class PreferredAddresses: Sendable {
@@ -11,7 +9,7 @@ package final class PreferredAddresses: Sendable {
         let port: UInt16
     }
 
-    private let addresses = Mutex<[Destination: IPAddress]>([:])
+    private let addresses = Lock<[Destination: IPAddress]>([:])
 
     package init() {}
 

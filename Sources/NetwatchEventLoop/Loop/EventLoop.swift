@@ -1,7 +1,6 @@
 internal import CNetwatchLinux
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
 
 /// A thread that waits in `epoll_wait(2)` and runs all its work serially.
 ///
@@ -218,7 +217,7 @@ extension EventLoop {
 
 /// A result for which one thread waits.
 private final class Answer<Value: Sendable>: Sendable {
-    private let value = Mutex<Value?>(nil)
+    private let value = Lock<Value?>(nil)
     private let isGiven = DispatchSemaphore(value: 0)
 
     func give(_ value: Value) {

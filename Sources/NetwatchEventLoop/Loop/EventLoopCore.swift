@@ -30,7 +30,7 @@ final class EventLoopCore: Sendable {
     private let epoll = Atomic<CInt>(-1)
     private let wake = Atomic<CInt>(-1)
     private let timer = Atomic<CInt>(-1)
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     deinit {
         let (epoll, wake, timer) = (

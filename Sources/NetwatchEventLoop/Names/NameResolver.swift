@@ -1,5 +1,4 @@
 internal import Glibc
-internal import Synchronization
 
 /// A resolver that looks up names with `getaddrinfo(3)` on its own threads, and caches the answers.
 ///
@@ -35,7 +34,7 @@ package final class NameResolver: Sendable {
     private let networkNamespace: String?
     private let files: [String]
     private let lookUp: @Sendable (String) -> Outcome
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// The shared resolver of the process.
     package static let shared = NameResolver()
@@ -60,7 +59,7 @@ package final class NameResolver: Sendable {
         self.files = files
         self.lookUp = lookUp
         let core = ResolverCore(threads: maximumThreads, faults: faults)
-        state = Mutex(State(core: core, files: FileFingerprints(of: files)))
+        state = Lock(State(core: core, files: FileFingerprints(of: files)))
     }
 
     /// Looks up a name.

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// A counting semaphore for tasks. A task that waits does not block its thread. Waiting tasks get a permit in the order
 /// in which they arrived.
 package final class AsyncSemaphore: Sendable {
@@ -14,11 +12,11 @@ package final class AsyncSemaphore: Sendable {
         var lastID: UInt64 = 0
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Parameter permits: The maximum number of tasks that hold a permit at the same time.
     package init(permits: Int) {
-        state = Mutex(State(permits: permits))
+        state = Lock(State(permits: permits))
     }
 
     /// The number of waiting tasks. For tests.

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// The calls that wait for a change. Each change wakes all of them, and each then checks its condition again.
 package final class ChangeWaiters: Sendable {
     private struct State {
@@ -8,7 +6,7 @@ package final class ChangeWaiters: Sendable {
         var nextWaiter = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     package init() {}
 

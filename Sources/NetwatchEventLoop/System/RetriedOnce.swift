@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// An initialization that runs until it has succeeded once. May be used by any thread.
 package final class RetriedOnce: Sendable {
-    private let lock = Mutex(())
+    private let lock = Lock(())
     private let isDone = Atomic(false)
 
     package init() {}

@@ -1,5 +1,5 @@
+internal import NetwatchEventLoop
 package import OfflineQueue
-internal import Synchronization
 
 /// The access of the users of a running service and their quotas, which a reload replaces.
 package final class AccessRules: Sendable {
@@ -8,13 +8,13 @@ package final class AccessRules: Sendable {
         var quota: UserQuota
     }
 
-    private let values: Mutex<Values>
+    private let values: Lock<Values>
 
     /// - Parameters:
     ///   - policy: Decides what each user may do. Default: root and the user of this process may do everything.
     ///   - quota: The quota of each user without full access. Default: that of ``UserQuota``.
     package init(policy: AccessPolicy = AccessPolicy(), quota: UserQuota = UserQuota()) {
-        values = Mutex(Values(policy: policy, quota: quota))
+        values = Lock(Values(policy: policy, quota: quota))
     }
 
     var policy: AccessPolicy { values.withLock { $0.policy } }

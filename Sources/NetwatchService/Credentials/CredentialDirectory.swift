@@ -3,7 +3,6 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 package import OfflineQueue
-internal import Synchronization
 
 /// The credentials of a service: a directory with a file for each, which is read at each attempt.
 package struct CredentialDirectory: CredentialSource {
@@ -184,7 +183,7 @@ package struct InvalidCredentialDirectory: Error, CustomStringConvertible {
 
 /// The files that each credential file names.
 private final class NamedFiles: Sendable {
-    private let paths = Mutex<[String: [String]]>([:])
+    private let paths = Lock<[String: [String]]>([:])
 
     func files(of name: String) -> [String] { paths.withLock { $0[name] ?? [] } }
 

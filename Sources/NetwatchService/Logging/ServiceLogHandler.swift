@@ -1,12 +1,12 @@
 internal import Glibc
 package import Logging
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The lowest level that is logged. A reload changes it for all loggers of the service.
 package final class LogThreshold: Sendable {
-    private let value: Mutex<Logger.Level>
+    private let value: Lock<Logger.Level>
 
-    package init(_ level: Logger.Level) { value = Mutex(level) }
+    package init(_ level: Logger.Level) { value = Lock(level) }
 
     package var level: Logger.Level {
         get { value.withLock { $0 } }

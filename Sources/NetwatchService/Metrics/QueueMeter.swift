@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import OfflineQueue
-internal import Synchronization
 
 /// Counts the attempts of the queue by their results, and measures how long requests waited until their delivery.
 final class QueueMeter: Sendable {
@@ -21,7 +21,7 @@ final class QueueMeter: Sendable {
         .seconds(6 * 3600), .seconds(86_400), .seconds(7 * 86_400),
     ]
 
-    private let state = Mutex(Values())
+    private let state = Lock(Values())
 
     /// The values since the service started.
     var values: Values { state.withLock { $0 } }

@@ -1,7 +1,6 @@
 internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A program in a child process, in a separate process group. Standard input is empty.
 package final class ChildProcess: Sendable {
@@ -43,7 +42,7 @@ package final class ChildProcess: Sendable {
         var signal: CInt?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Runs a program until it ends. Must be called only once.
     ///

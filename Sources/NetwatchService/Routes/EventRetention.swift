@@ -1,5 +1,5 @@
+internal import NetwatchEventLoop
 internal import OfflineQueue
-internal import Synchronization
 
 /// Keeps the latest events in memory for a while after the last client has disconnected, so that it can reconnect
 /// without losing any.
@@ -18,7 +18,7 @@ final class EventRetention: Sendable {
     /// A function that calls a closure after a delay, unless the returned task is cancelled before.
     typealias Timer = @Sendable (Duration, _ body: @escaping @Sendable () -> Void) -> Task<Void, any Error>
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let timer: Timer
 
     /// - Parameter timer: Starts the time limit. Tests replace it.

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The names of an object's members as the client wrote them, including those of nested objects.
 struct MemberNames {
@@ -41,7 +41,7 @@ private struct AcceptedNames {
     let names: [String]
     private let positions: [String: Int]
 
-    private static let known = Mutex<[ObjectIdentifier: AcceptedNames]>([:])
+    private static let known = Lock<[ObjectIdentifier: AcceptedNames]>([:])
 
     /// Returns the position of a name among the message's properties.
     subscript(name: String) -> Int? { positions[name] }

@@ -1,5 +1,5 @@
 internal import NIOHTTP1
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Whether the service processes requests.
 final class Readiness: Sendable {
@@ -10,7 +10,7 @@ final class Readiness: Sendable {
         case stopping
     }
 
-    private let state = Mutex(Phase.starting)
+    private let state = Lock(Phase.starting)
 
     var phase: Phase {
         get { state.withLock { $0 } }

@@ -1,13 +1,13 @@
+internal import NetwatchEventLoop
 package import OfflineQueue
-internal import Synchronization
 
 /// The options of submitted requests that do not have their own, which a reload replaces.
 package final class RequestDefaults: Sendable {
-    private let values: Mutex<EnqueueOptions>
+    private let values: Lock<EnqueueOptions>
 
     /// - Parameter options: The time to live, the timeouts and the durability. Default: those of `EnqueueOptions`.
     package init(_ options: EnqueueOptions = EnqueueOptions()) {
-        values = Mutex(options)
+        values = Lock(options)
     }
 
     var options: EnqueueOptions { values.withLock { $0 } }

@@ -3,7 +3,7 @@ internal import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The open connections of one server.
 final class ControlConnections: Sendable {
@@ -24,13 +24,13 @@ final class ControlConnections: Sendable {
     private let group: any EventLoopGroup
     private let router: ControlRouter
     private let limits: ControlServer.Limits
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     init(group: any EventLoopGroup, router: ControlRouter, limits: ControlServer.Limits) {
         self.group = group
         self.router = router
         self.limits = limits
-        state = Mutex(
+        state = Lock(
             State(limiter: ConnectionLimiter(limits: limits), userConnections: limits.userConnections)
         )
     }

@@ -2,7 +2,6 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import Logging
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// Accepts connections on its own event loop and passes them on. Checks every second that the path still leads to its
 /// socket, and otherwise binds the path again.
@@ -51,7 +50,7 @@ final class ControlListener: Sendable {
     private let loop: EventLoop
     private let dependencies: Dependencies
     private let spare = SpareDescriptor()
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// How long accepting pauses when descriptors or memory run out. The waiting connection keeps the listener
     /// readable, so without a pause the listener would retry in a busy loop.
@@ -68,7 +67,7 @@ final class ControlListener: Sendable {
         let socket = try open(mode)
         do throws(SystemError) {
             loop = try EventLoop(label: "nw-control")
-            state = Mutex(State(socket: socket, mode: mode))
+            state = Lock(State(socket: socket, mode: mode))
             try watch()
         } catch {
             throw .system(error)

@@ -3,7 +3,7 @@ package import Logging
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A server of the control API: HTTP/1.1 on a unix socket or on a TCP port.
 ///
@@ -13,7 +13,7 @@ package final class ControlServer: Sendable {
     private let listener: ControlListener
     private let connections: ControlConnections
     /// The value of ``Limits/stopGrace`` for the next stop.
-    private let stopGrace: Mutex<Duration>
+    private let stopGrace: Lock<Duration>
 
     /// The thread that serves the connections of all servers of the process. It is never shut down: a handler may run
     /// longer than the grace period of a stop, and still needs it then.
@@ -42,7 +42,7 @@ package final class ControlServer: Sendable {
         inherited: CInt? = nil,
         prepare: @escaping @Sendable () throws(ControlSocketError) -> Void = {}
     ) throws(ControlSocketError) {
-        stopGrace = Mutex(limits.stopGrace)
+        stopGrace = Lock(limits.stopGrace)
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
         var dependencies = ControlListener.Dependencies(
@@ -79,7 +79,7 @@ package final class ControlServer: Sendable {
         logger: Logger,
         inherited: CInt? = nil
     ) throws(ControlSocketError) {
-        stopGrace = Mutex(limits.stopGrace)
+        stopGrace = Lock(limits.stopGrace)
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
         var dependencies = ControlListener.Dependencies(

@@ -1,7 +1,6 @@
 internal import Glibc
 internal import NIOHTTP1
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A descriptor held in reserve, so that the service can respond to a client even if no other descriptor is free.
 ///
@@ -15,12 +14,12 @@ final class SpareDescriptor: Sendable {
 
     /// How long one client may take to send its request and to read the response.
     private let timeout: Duration
-    private let spare: Mutex<FileDescriptor?>
+    private let spare: Lock<FileDescriptor?>
 
     /// - Parameter timeout: How long ``refuse(_:)`` waits for the client. Default 50 ms.
     init(timeout: Duration = .milliseconds(50)) {
         self.timeout = timeout
-        spare = Mutex(try? FileDescriptor.opening("/dev/null"))
+        spare = Lock(try? FileDescriptor.opening("/dev/null"))
     }
 
     /// Closes the spare descriptor, so that one connection can be accepted. Responds to it with 503 and closes it.

@@ -1,6 +1,5 @@
 internal import Dispatch
 package import NetwatchEventLoop
-internal import Synchronization
 
 /// A reader whose calls may block.
 ///
@@ -49,7 +48,7 @@ package final class BufferedBodySource: TransferBodySource {
     package let length: Int64?
     private let reader: any BlockingReader
     private let queue = DispatchQueue(label: "netwatch.body")
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Creates a source that reads from a blocking reader.
     ///

@@ -36,7 +36,7 @@ final class TurnWatchdog: Sendable {
     /// A counter that is odd while a turn runs.
     private let turns = Atomic<UInt64>(0)
     private let usefulBytes = Atomic<UInt64>(0)
-    private let sockets = Mutex(Sockets())
+    private let sockets = Lock(Sockets())
     private let hasAbortedConnections = Atomic<Bool>(false)
     private let isAsleep = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)

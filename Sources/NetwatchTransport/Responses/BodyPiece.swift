@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A part of a response body. Copies share the memory.
 package struct BodyPiece: Sendable {
@@ -102,7 +102,7 @@ final class PiecePool: Sendable {
         let start = UnsafeMutableRawPointer.allocate(byteCount: BodyPiece.size, alignment: 16)
     }
 
-    private let spare = Mutex<[Memory]>([])
+    private let spare = Lock<[Memory]>([])
 
     deinit {
         spare.withLock { for memory in $0 { memory.start.deallocate() } }

@@ -1,7 +1,6 @@
 internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A TCP connection for arbitrary bytes. It runs on the engine's thread.
 ///
@@ -29,7 +28,7 @@ package actor StreamConnection {
     private let host: String
     private let port: Int
     private let connectTimeout: Duration
-    private nonisolated let numbers = Mutex(0)
+    private nonisolated let numbers = Lock(0)
     /// The reason why the engine could not start its thread. Every read and write then fails immediately with this
     /// failure.
     private nonisolated let startFailure: TransferFailure?

@@ -1,5 +1,4 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A custom check of a server's certificates. It is equal only to itself, because closures cannot be compared.
 ///
@@ -25,7 +24,7 @@ package final class TrustCheck: Hashable, Sendable {
     let owner: Owner
     /// Returns whether the server is accepted. May block if ``owner`` is the program.
     package let evaluate: Evaluate
-    private let accepted = Mutex(AcceptedServers())
+    private let accepted = Lock(AcceptedServers())
 
     /// Creates a check.
     ///

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Delivers statuses to one listener, from the start of listening to its end.
 final class ListeningSession: Sendable {
@@ -19,7 +19,7 @@ final class ListeningSession: Sendable {
 
     private let queue: DispatchQueue
     private let listener: NetworkReachabilityManager.Listener
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(queue: DispatchQueue, listener: @escaping NetworkReachabilityManager.Listener) {
         // A separate serial queue, so that calls of the listener do not overlap even if `queue` is concurrent.

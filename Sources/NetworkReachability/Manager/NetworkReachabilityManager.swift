@@ -1,5 +1,5 @@
 public import Dispatch
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A listener for changes of the reachability of one host, or of the network in general.
 ///
@@ -8,7 +8,8 @@ internal import Synchronization
 /// decide when to retry.
 ///
 /// The API matches the class of the same name in Alamofire 4, with some additions. Retain the manager for as long as it
-/// should listen. It can be used from any thread.
+/// should listen, in a property or a global constant: an optimized build releases a local variable after its last use.
+/// The manager can be used from any thread.
 public final class NetworkReachabilityManager: Sendable {
     /// A closure that receives the current status first, and then each new one.
     public typealias Listener = @Sendable (NetworkReachabilityStatus) -> Void
@@ -26,7 +27,7 @@ public final class NetworkReachabilityManager: Sendable {
     private let target: PathTarget
     private let options: PathOptions
     private let monitor: PathMonitor
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Creates a manager for one host. Returns `nil` if the host is invalid.
     ///

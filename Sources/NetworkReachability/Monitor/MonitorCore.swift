@@ -1,6 +1,5 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
-internal import Synchronization
 
 /// The implementation of ``PathMonitor``, confined to the monitor's thread.
 ///
@@ -11,7 +10,7 @@ actor MonitorCore {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// The error that makes netlink unavailable; `nil` while netlink is available.
-    nonisolated let failure = Mutex<SystemError?>(nil)
+    nonisolated let failure = Lock<SystemError?>(nil)
 
     let configuration: PathMonitor.Configuration
     private(set) var connection: NetlinkConnection?

@@ -18,7 +18,7 @@ public final class PathMonitor: Sendable {
 
     /// The core; `nil` if the configured network namespace cannot be entered.
     private let monitorCore: MonitorCore?
-    private let startFailure: Mutex<SystemError?>
+    private let startFailure: Lock<SystemError?>
     private let isRetrying = Atomic(false)
     private let reconnectInterval: Duration
     private let nextID = Atomic<UInt64>(0)
@@ -48,10 +48,10 @@ public final class PathMonitor: Sendable {
             // The loop keeps this work until its thread starts, and runs it before all other work.
             loop.execute { core.assumeIsolated { $0.start() } }
             monitorCore = core
-            startFailure = Mutex(nil)
+            startFailure = Lock(nil)
         } catch {
             monitorCore = nil
-            startFailure = Mutex(error)
+            startFailure = Lock(error)
         }
         core?.loop.runAndWait {}
     }

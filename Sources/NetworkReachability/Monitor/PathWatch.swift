@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A watch of one target. It lasts until it is cancelled or released.
 public final class PathWatch: Sendable {
@@ -9,7 +9,7 @@ public final class PathWatch: Sendable {
             var isCancelled = false
         }
 
-        private let state = Mutex(State())
+        private let state = Lock(State())
         private let onUpdate: @Sendable (PathStatus) -> Void
 
         init(onUpdate: @escaping @Sendable (PathStatus) -> Void) {

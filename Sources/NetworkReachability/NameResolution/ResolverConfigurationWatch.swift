@@ -1,5 +1,4 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// Reports changes to the files that configure name resolution.
 ///
@@ -15,7 +14,7 @@ actor ResolverConfigurationWatch {
     static let systemPaths = FileFingerprints.resolverPaths
 
     /// The error that prevents watching one or more of the files; `nil` if all files are watched.
-    nonisolated let failure = Mutex<SystemError?>(nil)
+    nonisolated let failure = Lock<SystemError?>(nil)
 
     /// The default of the minimum time between two attempts to watch the files: 60 s.
     static let retryInterval: Duration = .seconds(60)

@@ -1,5 +1,4 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// The event loop of the probes. The first use starts its thread.
 package final class ProbeLoop: Sendable {
@@ -7,7 +6,7 @@ package final class ProbeLoop: Sendable {
     package static let shared = ProbeLoop()
 
     private let networkNamespace: String?
-    private let started = Mutex<EventLoop?>(nil)
+    private let started = Lock<EventLoop?>(nil)
 
     /// - Parameter networkNamespace: The path of the network namespace of the probes' sockets. Default: `nil`, the
     ///   namespace of the process.

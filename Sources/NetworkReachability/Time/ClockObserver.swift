@@ -1,5 +1,4 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// Reports that the machine resumed from a suspension, or that its clock was set. Does not poll.
 ///
@@ -11,7 +10,7 @@ actor ClockObserver {
     /// The error that prevents the kernel from notifying this process of clock changes; `nil` if there is none.
     ///
     /// ``check()`` also works without these notifications.
-    nonisolated let failure = Mutex<SystemError?>(nil)
+    nonisolated let failure = Lock<SystemError?>(nil)
 
     private let readClocks: @Sendable () -> ClockReading
     private let onEvent: @Sendable (ClockWatch.Event) -> Void

@@ -1,9 +1,9 @@
 package import ClientCore
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The request of a session that sends an attempt. The sender sets it before it waits for the response.
 package final class SentRequest: Sendable {
-    private let state = Mutex<Request?>(nil)
+    private let state = Lock<Request?>(nil)
 
     package init() {}
 

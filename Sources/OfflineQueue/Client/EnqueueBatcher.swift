@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Stores requests of a session in the order in which they are added, as many as possible per transaction.
 ///
@@ -34,7 +34,7 @@ final class EnqueueBatcher: Sendable {
     /// The maximum number of requests per transaction.
     private static let batchSize = 64
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Adds a request to the line. If no task is storing the line's requests in the queue, starts one.
     func add(_ entry: Entry, to queue: OfflineQueue) {

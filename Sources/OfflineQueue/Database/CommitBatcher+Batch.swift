@@ -1,5 +1,5 @@
 internal import GRDB
-internal import Synchronization
+internal import NetwatchEventLoop
 
 // The write operations that callers submit, and the batches in which they are committed.
 
@@ -49,7 +49,7 @@ extension CommitBatcher {
 
 /// The result of an operation, kept from the transaction until the end of the commit.
 final class ResultCell<Value: Sendable>: Sendable {
-    private let value = Mutex<Result<Value, any Error>?>(nil)
+    private let value = Lock<Result<Value, any Error>?>(nil)
 
     func store(_ result: Result<Value, any Error>) {
         value.withLock { $0 = result }

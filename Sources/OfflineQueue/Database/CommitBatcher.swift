@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import GRDB
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// Commits concurrent writes in one transaction, so that they share one `fsync(2)`.
 ///
@@ -37,8 +36,8 @@ final class CommitBatcher: Sendable {
 
     private let database: DatabaseQueue
     private let directory: QueueDirectory
-    private let state = Mutex(State())
-    private let truncation = Mutex<LogTruncation?>(nil)
+    private let state = Lock(State())
+    private let truncation = Lock<LogTruncation?>(nil)
     /// Receives the changes of the rows. Operations tell it when they begin.
     let events = EventRecorder(EventFeed())
 

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import GRDB
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Collects the events of a transaction and publishes them after its commit.
 ///
@@ -24,7 +24,7 @@ final class EventRecorder: Sendable {
     }
 
     let feed: EventFeed
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(_ feed: EventFeed) {
         self.feed = feed

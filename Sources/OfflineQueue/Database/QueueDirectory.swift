@@ -1,6 +1,5 @@
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// The directory of a queue, and the locks that exclude other processes.
 ///
@@ -17,7 +16,7 @@ final class QueueDirectory: Sendable {
     /// Whether the directory contained the spool or the log of a queue, but no database, when the locks were taken. The
     /// database file was not created then.
     let isDatabaseLost: Bool
-    private let locks: Mutex<Locks?>
+    private let locks: Lock<Locks?>
 
     var databasePath: String { "\(path)/queue.sqlite" }
     var damage: DamageMarker { DamageMarker(directory: path) }
@@ -36,7 +35,7 @@ final class QueueDirectory: Sendable {
         try Self.makeDirectory(path)
         let taken = try Self.takeLocks(of: path, requiresDatabase: !allowsLostDatabase)
         isDatabaseLost = taken.isDatabaseLost
-        locks = Mutex(taken)
+        locks = Lock(taken)
         if !isDatabaseLost { try Self.makeFile("\(path)/queue.sqlite") }
         try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
@@ -48,7 +47,7 @@ final class QueueDirectory: Sendable {
         self.path = path
         let taken = try Self.takeLocks(of: path, requiresDatabase: false)
         isDatabaseLost = taken.isDatabaseLost
-        locks = Mutex(taken)
+        locks = Lock(taken)
     }
 
     /// Releases the locks.

@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import GRDB
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The read-only connection for listings. In WAL mode readers and the writer do not block each other. A listing
 /// therefore does not delay a commit, and does not wait for a large edit that is being written.
@@ -14,7 +14,7 @@ final class StoreReader: Sendable {
     }
 
     private let database: DatabaseQueue
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Opens the connection. Blocks. The connection that writes must be opened before this one and closed after it.
     init(database path: String) throws {

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The timer of ``OfflineQueue/sweep()``, which waits between two sweeps. A request that expires soon shortens the
 /// wait.
@@ -14,7 +14,7 @@ final class Sweeper: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Waits for the given time, but at least ``shortestPause`` and at most ``longestPause``. Cancelling the task ends
     /// the wait.

@@ -1,5 +1,4 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// The latest events of a store, in one buffer that all consumers share.
 ///
@@ -24,7 +23,7 @@ package final class EventFeed: Sendable {
     /// A random text that identifies this run of the queue. Numbers of events are valid only within one run.
     package let run = String(UInt64.random(in: 0 ... .max), radix: 36)
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let waiters = ChangeWaiters()
 
     package init() {}

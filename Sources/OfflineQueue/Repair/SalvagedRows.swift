@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import GRDB
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Reads the rows of a damaged database one by one, and skips the rows that cannot be read.
 ///
@@ -18,7 +18,7 @@ final class SalvagedRows: ArchiveRows {
 
     private let copy: ReadableCopy
     private let database: DatabaseQueue
-    private let notes = Mutex(Notes())
+    private let notes = Lock(Notes())
     private let sealer: Sealer
 
     /// Opens the database. Blocks.

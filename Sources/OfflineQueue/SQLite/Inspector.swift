@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import GRDB
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Checks a database through a separate connection, so that writers do not wait for the check.
 ///
@@ -15,7 +15,7 @@ final class Inspector: Sendable {
     private static let maximumProblems = 100
 
     private let database: DatabaseQueue
-    private let isEnded = Mutex(false)
+    private let isEnded = Lock(false)
     private let sealer: Sealer
 
     /// Opens the connection. Blocks.

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import GRDB
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A queue store in an SQLite database (WAL mode) in one directory, which one process owns. Every commit of durability
 /// `full` is synced before its callers are resumed.
@@ -21,7 +21,7 @@ package final class SQLiteQueueStore: QueueStore {
     /// Notes about encryption keys that were missing when the store was opened.
     private let missingKeys: [String]
     /// The inspections in progress, which ``close()`` ends; `nil` when the store is closing.
-    private let inspections = Mutex<[Inspector]?>([])
+    private let inspections = Lock<[Inspector]?>([])
 
     /// The number of this run of the queue, which increases each time the store is opened. It distinguishes leases of
     /// this run from those of runs that ended without a stop.

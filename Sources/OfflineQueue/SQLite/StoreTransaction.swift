@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// The values that all transactions of an open store share.
@@ -56,9 +57,9 @@ final class RestoredCount: Sendable {
 
 /// The settings of an open store.
 final class CurrentSettings: Sendable {
-    private let settings: Mutex<StoreSettings>
+    private let settings: Lock<StoreSettings>
 
-    init(_ settings: StoreSettings) { self.settings = Mutex(settings) }
+    init(_ settings: StoreSettings) { self.settings = Lock(settings) }
 
     var value: StoreSettings { settings.withLock { $0 } }
 

@@ -26,7 +26,7 @@ package final class BodySpool: Sendable {
     /// The keys that encrypt bodies; `nil` if they are not encrypted.
     private let keys: KeyRing?
     /// The error with which every new body is refused; `nil` if bodies are accepted.
-    private let refusal = Mutex<QueueError?>(nil)
+    private let refusal = Lock<QueueError?>(nil)
     /// The prefix of the names of the files that this spool creates.
     private let tag = SpoolName.randomTag()
     /// The queue for disk operations. It is concurrent, so that they do not wait while a large body is being read.

@@ -1,7 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
 package import NetwatchTransport
-internal import Synchronization
 
 /// A spooled body that was verified and whose file is open. While it is open, no other file can take its place.
 package final class OpenedBody: Sendable {
@@ -100,7 +99,7 @@ extension SpooledBodyFault {
 private final class SpoolReader: BlockingReader {
     private let file: any SpoolFile
     /// The offset of the next read. It is in a lock because different threads read, although never at the same time.
-    private let offset = Mutex<Int64>(0)
+    private let offset = Lock<Int64>(0)
 
     init(_ file: any SpoolFile) {
         self.file = file

@@ -1,6 +1,5 @@
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A body that is being written to the file `NAME.part`, with the size and hash of the bytes so far.
 ///
@@ -22,7 +21,7 @@ final class PartialBody: Sendable {
     private let reserve: Int64
     /// The key of the file; `nil` if the file is not encrypted.
     private let key: FileKey?
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     private var partName: String { name + SpoolName.partSuffix }
 
@@ -47,7 +46,7 @@ final class PartialBody: Sendable {
         self.reserve = reserve
         do throws(SystemError) {
             if let keys { key = try FileKey.random(for: name, keys) } else { key = nil }
-            state = Mutex(State(hash: try SHA256.make()))
+            state = Lock(State(hash: try SHA256.make()))
         } catch {
             throw QueueError(writing: error, in: files)
         }

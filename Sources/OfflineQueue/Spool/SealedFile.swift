@@ -1,7 +1,6 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// An encrypted spool file. It is written once, from beginning to end, and can then be read at any offset.
 ///
@@ -28,9 +27,9 @@ final class SealedFile: SpoolFile {
 
     private let file: any SpoolFile
     private let key: FileKey
-    private let writing = Mutex(Writing())
+    private let writing = Lock(Writing())
     /// The chunk that was read last, because readers may read less than a chunk at once.
-    private let cache = Mutex<Chunk?>(nil)
+    private let cache = Lock<Chunk?>(nil)
 
     init(_ file: any SpoolFile, _ key: FileKey) {
         self.file = file

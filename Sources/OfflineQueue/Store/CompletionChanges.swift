@@ -1,10 +1,9 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// Notifies of requests with a tag that have ended. Each tag has separate waiters, so that the end of a request only
 /// wakes the handler of its tag.
 package final class CompletionChanges: Sendable {
-    private let tags = Mutex<[String: ChangeWaiters]>([:])
+    private let tags = Lock<[String: ChangeWaiters]>([:])
 
     /// Returns the waiters of a tag. From now on, they are notified.
     func waiters(of tag: String) -> ChangeWaiters {

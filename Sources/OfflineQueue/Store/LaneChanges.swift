@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Passes changes of lanes from the store to the queue. The buffer holds at most one record per lane, so that it does
 /// not grow with the number of changes. A new record is merged with the lane's record that is still in the buffer.
@@ -7,7 +7,7 @@ package final class LaneChanges: Sendable {
         var waiting: [Int64: LaneRecord] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
 

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// The points in the code at which a crash is most likely to reveal an error. Crash tests install an action that ends
@@ -21,7 +22,7 @@ package enum CrashPoint: String, Hashable, Sendable, CaseIterable {
     case concluded
 
     private static let isArmed = Atomic(false)
-    private static let action = Mutex<(@Sendable (CrashPoint) -> Void)?>(nil)
+    private static let action = Lock<(@Sendable (CrashPoint) -> Void)?>(nil)
 
     /// Installs an action that is called at every point; `nil` removes it.
     package static func install(_ action: (@Sendable (CrashPoint) -> Void)?) {

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Calls of the program's code, such as adapters and providers of credentials. Such a call may never return, and may
 /// then block a thread for ever. Each call has a key: the host or the credential for which it is made.
@@ -46,18 +46,18 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
         set { limit.withLock { $0 = newValue } }
     }
 
-    private let limit: Mutex<Duration>
+    private let limit: Lock<Duration>
     private let clock: any Clock<Duration>
     /// Returns the time since the creation of this object.
     private let now: @Sendable () -> Duration
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// - Parameters:
     ///   - timeout: The value of ``timeout``.
     ///   - clock: The clock of the timeout.
     init<Time: Clock>(timeout: Duration, clock: Time = ContinuousClock()) where Time.Duration == Duration {
         let start = clock.now
-        limit = Mutex(timeout)
+        limit = Lock(timeout)
         self.clock = clock
         now = { start.duration(to: clock.now) }
     }

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Runs a call that may never return.
 enum TimedCall {
@@ -48,7 +48,7 @@ private final class FirstResult<Value: Sendable>: Sendable {
         case taken
     }
 
-    private let state = Mutex(State.open)
+    private let state = Lock(State.open)
 
     func set(_ result: Result<Value, any Error>) {
         let waiter = state.withLock { state -> CheckedContinuation<Value, any Error>? in

@@ -1,12 +1,11 @@
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// A timer that calls a handler at a deadline, at an interval, or both. Its clock continues while the machine sleeps.
 /// The timer runs as long as it is retained.
 final class CommandTimer: Sendable {
     private let loop: EventLoop
     private let onTick: @Sendable () -> Void
-    private let movable = Mutex<EventLoop.Timer?>(nil)
+    private let movable = Lock<EventLoop.Timer?>(nil)
 
     /// - Parameters:
     ///   - deadline: When to call the handler once; `nil` for never.

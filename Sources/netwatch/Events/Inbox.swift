@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// A buffer for values from other threads until the command reads them. Keeps only the newest value per source, so it
 /// does not grow while the reader is slow. `take()` orders the sources by their oldest unread value.
@@ -8,7 +8,7 @@ final class Inbox<Value: Sendable>: Sendable {
         var order: [Int] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let continuation: AsyncStream<Void>.Continuation
     /// Yields whenever there may be values to take. Supports a single reader.
     let wakeups: AsyncStream<Void>

@@ -1,10 +1,10 @@
+internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// The duration of the lookup of a watched name. The monitor looks the name up before it reports the first status.
 final class LookupTime: Sendable {
     private let started = ContinuousClock.now
-    private let duration = Mutex<Duration?>(nil)
+    private let duration = Lock<Duration?>(nil)
 
     /// Records the time of the first status, and returns the status with the duration in the phases of its probe.
     func adding(to status: ValidatedStatus) -> ValidatedStatus {

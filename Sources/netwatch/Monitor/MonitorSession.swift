@@ -3,7 +3,6 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchService
 internal import NetworkReachability
-internal import Synchronization
 
 /// A run of `netwatch monitor`.
 struct MonitorSession {
@@ -65,7 +64,7 @@ struct MonitorSession {
 
     private func handlers(_ recorder: NotificationRecorder?) -> NotificationWatch.Handlers {
         let inbox = inbox
-        let printer = isRaw ? Mutex(NotificationPrinter(format: format, devices: devices)) : nil
+        let printer = isRaw ? Lock(NotificationPrinter(format: format, devices: devices)) : nil
         return NotificationWatch.Handlers { record in
             do throws(CommandError) {
                 try recorder?.add(record)

@@ -1,7 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
-internal import Synchronization
 
 /// Writes the notifications that a monitor receives to a recording.
 final class NotificationRecorder: Sendable {
@@ -11,7 +10,7 @@ final class NotificationRecorder: Sendable {
     }
 
     private let path: ArgumentBytes
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// Creates the file.
     ///
@@ -23,7 +22,7 @@ final class NotificationRecorder: Sendable {
                 path.cString,
                 replacesExisting: replacesExisting
             )
-            state = Mutex(State(writer: writer))
+            state = Lock(State(writer: writer))
         } catch {
             throw Self.failure(path, error)
         }

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Glibc
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// When text has colours.
 enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
@@ -10,7 +10,7 @@ enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
     case always, never
 
     /// The choice of the user of this process.
-    static let current = Mutex(ColorChoice.auto)
+    static let current = Lock(ColorChoice.auto)
     private static let variables = ProcessInfo.processInfo.environment
 
     /// Returns whether text that is written to a descriptor has colours.

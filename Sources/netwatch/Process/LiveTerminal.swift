@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// The terminal of a command that redraws its output in place. While it is entered, the cursor is hidden, and keys are
 /// read without Enter and without an echo.
@@ -15,7 +14,7 @@ final class LiveTerminal: Sendable {
         var isQuit = false
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     /// The controlling terminal; -1 if there is none. Standard input may be a file of hosts.
     private let input = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
     /// Signalled when keys can be read, because this process is in the foreground.

@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Catches the signals that end a command, so that it can shut down cleanly.
 final class SignalWatch {
@@ -74,7 +74,7 @@ final class SignalWatch {
 private final class FirstSignal: Sendable {
     private let kind: SignalWatch.Kind
     private let beforeEnding: @Sendable () -> Void
-    private let first = Mutex<CInt?>(nil)
+    private let first = Lock<CInt?>(nil)
 
     init(_ kind: SignalWatch.Kind, beforeEnding: @escaping @Sendable () -> Void) {
         self.kind = kind

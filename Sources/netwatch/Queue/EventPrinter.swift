@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchService
-internal import Synchronization
 
 /// Prints the events of a stream, one line for each.
 final class EventPrinter: Sendable {
@@ -13,11 +13,11 @@ final class EventPrinter: Sendable {
     }
 
     private let format: OutputFormat
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     init(format: OutputFormat, limit: Int?) {
         self.format = format
-        state = Mutex(State(left: limit))
+        state = Lock(State(left: limit))
     }
 
     /// Prints the events that are complete. Blocks while the reader of the output is slow; then the service waits, too.

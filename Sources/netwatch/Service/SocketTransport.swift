@@ -2,8 +2,8 @@ internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchService
-internal import Synchronization
 
 /// Sends requests to the service over its control socket.
 ///
@@ -166,7 +166,7 @@ extension ServiceResponse {
 /// The first bytes of a stream, which describe the problem if the service refuses the request.
 private final class StreamStart: Sendable {
     private static let limit = 64 << 10
-    private let received = Mutex(Data())
+    private let received = Lock(Data())
 
     var bytes: Data { received.withLock { $0 } }
 

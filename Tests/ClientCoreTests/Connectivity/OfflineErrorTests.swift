@@ -5,7 +5,6 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore
@@ -132,7 +131,7 @@ struct OfflineErrorTests {
         async throws
     {
         let testbed = try OfflineTestbed()
-        let made = Mutex(0)
+        let made = Lock(0)
         let session = SessionManager(
             engine: testbed.engine,
             monitor: {

@@ -236,6 +236,7 @@ internal import Testing
         let sessions = (0..<2).map { _ in SessionManager(engine: engine, settings: settings) }
         let requests = (0..<40).map { sessions[$0 % 2].request("\(server.url)/c\($0)") }
         for request in requests { #expect(await request.response().error == nil) }
+        withExtendedLifetime(sessions) {}
         // The storage has its file until the process ends, so the file is read without it.
         let data = try Data(contentsOf: URL(fileURLWithPath: path))
         let names = try #require(CookieRecords(data: data)).cookies.map(\.name)

@@ -1,6 +1,6 @@
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 @testable internal import ClientCore
 
@@ -41,7 +41,7 @@ struct HoldingOwner: FailedRequestOwner {
 /// Retains one request until ``decline()``, and then declines it.
 final class DecliningOwner: FailedRequestOwner {
     let offered = Recorder<UInt>()
-    private let kept = Mutex<FailedRequest?>(nil)
+    private let kept = Lock<FailedRequest?>(nil)
 
     func offer(_ request: FailedRequest) {
         kept.withLock { $0 = request }

@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 @testable internal import ClientCore
 
@@ -40,7 +40,7 @@ final class BlockingProgram: Sendable {
     let ended = Recorder<(any Error)?>()
     /// The destination of a download.
     private let file: URL
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let isReleased = DispatchSemaphore(value: 0)
     /// The serial queue of the handler and of the progress closures. So the handler waits for each of them.
     private let queue = DispatchQueue(label: "program")

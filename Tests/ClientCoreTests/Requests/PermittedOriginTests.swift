@@ -1,8 +1,8 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore
@@ -60,7 +60,7 @@ internal import Testing
         let other = try ScriptedServer { _ in .respond("stolen") }
         let server = try ScriptedServer { _ in .respond("") }
         let elsewhere = other.url
-        let attempts = Mutex(0)
+        let attempts = Lock(0)
         session.adapter = RedirectingAdapter {
             attempts.withLock { count in
                 count += 1

@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 @testable internal import ClientCore
 
@@ -26,7 +26,7 @@ final class ReentrantProgram: Sendable {
     let acted = Recorder<Bool>()
     /// Whether the other request, which ``ReentrancyTests/Action/startAnother`` starts, has succeeded.
     let others = Recorder<Bool>()
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(_ callback: ReentrancyTests.Callback, _ action: ReentrancyTests.Action) {
         self.callback = callback

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
@@ -32,7 +33,7 @@ internal import Testing
 
     /// Records the retry count at each call. A closure decides about the retry.
     private final class Retrier: RequestRetrier {
-        let asked = Mutex<[UInt]>([])
+        let asked = Lock<[UInt]>([])
         private let answer: @Sendable (UInt, @escaping RequestRetryCompletion) -> Void
 
         init(_ answer: @escaping @Sendable (UInt, @escaping RequestRetryCompletion) -> Void) {

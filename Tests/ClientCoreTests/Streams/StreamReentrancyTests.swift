@@ -1,8 +1,8 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore
@@ -83,7 +83,7 @@ private final class StreamProgram: Sendable {
     let others = Recorder<Data?>()
     private let action: ReentrancyTests.Action
     private let port: Int
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(_ action: ReentrancyTests.Action, port: Int) {
         (self.action, self.port) = (action, port)

@@ -1,14 +1,14 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 
 /// The servers, paths and files that all seeds of a process share. Each seed must leave them unchanged.
 final class CompletionEnvironment: Sendable {
     /// The source of the server's responses in the current seed; `nil` between seeds.
     private final class Answering: Sendable {
-        let faults = Mutex<FaultyResponses?>(nil)
+        let faults = Lock<FaultyResponses?>(nil)
     }
 
     let engine: TransferEngine
@@ -20,7 +20,7 @@ final class CompletionEnvironment: Sendable {
     let scratch: ScratchDirectory
     private let temporary: ScratchDirectory
     private let answering: Answering
-    private let baseline = Mutex<(descriptors: [String: Int], files: [String])>(([:], []))
+    private let baseline = Lock<(descriptors: [String: Int], files: [String])>(([:], []))
 
     init(_ tls: CompletionTLS?, hasPaths: Bool = true) throws {
         self.tls = tls

@@ -1,8 +1,8 @@
 internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 /// The program's code in the hooks of one seed. It acts at random: cancels, suspends and resumes a request, adds a
 /// handler, sends credentials, releases the sessions, or starts another request.
@@ -53,7 +53,7 @@ final class CompletionProgram: Sendable {
     private static let lastOrdinaryNumber = 100
 
     private let seed: UInt64
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(seed: UInt64) { self.seed = seed }
 

@@ -1,8 +1,8 @@
 internal import ClientCore
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 
 /// The queue of one seed, which takes over requests. Its attempts have random outcomes, and rows are cancelled at
 /// random.
@@ -19,7 +19,7 @@ final class CompletionQueue: Sendable {
 
     private let queue: OfflineQueue
     /// The numbers of requests that were stored.
-    let stored = Mutex<[Way: Int]>([:])
+    let stored = Lock<[Way: Int]>([:])
     private let scratch: ScratchDirectory
     private let store: CompletionStore
     private let generator: SharedGenerator
@@ -127,10 +127,10 @@ struct RandomSender: AttemptSender {
 }
 
 final class SharedGenerator: Sendable {
-    private let generator: Mutex<SeededGenerator>
+    private let generator: Lock<SeededGenerator>
 
     init(seed: UInt64) {
-        generator = Mutex(SeededGenerator(seed: seed))
+        generator = Lock(SeededGenerator(seed: seed))
     }
 
     func roll(_ sides: Int) -> Int {

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 /// The expected and the actual completions of one seed, and the violations that were found. A completion is the call of
 /// a handler or the end of a wait.
@@ -23,7 +23,7 @@ final class CompletionRecord: Sendable {
         var violations: [String] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let completed = Recorder<Int>()
     private let journal: (@Sendable (String) -> Void)?
 

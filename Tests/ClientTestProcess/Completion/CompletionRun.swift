@@ -2,6 +2,7 @@ internal import ClientCore
 internal import Dispatch
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Synchronization
 
@@ -24,15 +25,15 @@ final class CompletionRun: Sendable {
     private let store: CompletionStore?
     private let hooks: CompletionHooks
     private let faults: FaultyResponses
-    private let currentSession: Mutex<SessionManager?>
-    private let currentBackgroundSession = Mutex<SessionManager?>(nil)
-    private let openedQueue = Mutex<CompletionQueue?>(nil)
-    private let retainingOwners = Mutex<[RetainingOwner]>([])
+    private let currentSession: Lock<SessionManager?>
+    private let currentBackgroundSession = Lock<SessionManager?>(nil)
+    private let openedQueue = Lock<CompletionQueue?>(nil)
+    private let retainingOwners = Lock<[RetainingOwner]>([])
     private let handlerCount = Atomic(0)
     private let waitCount = Atomic(0)
     private let requestCount = Atomic(0)
     private let lossCount = Atomic(0)
-    private let storedCounts = Mutex<[CompletionQueue.Way: Int]>([:])
+    private let storedCounts = Lock<[CompletionQueue.Way: Int]>([:])
 
     init(
         seed: UInt64,
@@ -49,7 +50,7 @@ final class CompletionRun: Sendable {
         self.timeout = timeout
         hooks = CompletionHooks(seed: seed)
         faults = FaultyResponses(seed: seed)
-        currentSession = Mutex(Self.session(seed, environment, hooks, fault))
+        currentSession = Lock(Self.session(seed, environment, hooks, fault))
         if let session { leftovers.watch("session", session) }
         program.begin(self)
     }

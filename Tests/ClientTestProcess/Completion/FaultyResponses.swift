@@ -1,11 +1,11 @@
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 /// The server's behaviour in one seed. The response to the first, second, … time that a URL is requested is the same on
 /// every run.
 final class FaultyResponses: Sendable {
     private let seed: UInt64
-    private let visits = Mutex<[String: UInt64]>([:])
+    private let visits = Lock<[String: UInt64]>([:])
     /// Blocks stalled connections until it is opened.
     private let gate = Gate()
 

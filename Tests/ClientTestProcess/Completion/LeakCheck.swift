@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// The objects that must be released by the end of a seed, and the downloaded files, which the program must delete.
 final class LeakCheck: Sendable {
@@ -9,8 +9,8 @@ final class LeakCheck: Sendable {
         weak var object: AnyObject?
     }
 
-    private let witnesses = Mutex<[Witness]>([])
-    private let files = Mutex<Set<URL>>([])
+    private let witnesses = Lock<[Witness]>([])
+    private let files = Lock<Set<URL>>([])
 
     /// Watches an object, and its parts that must be released together with it.
     func watch(_ name: String, _ object: AnyObject) {

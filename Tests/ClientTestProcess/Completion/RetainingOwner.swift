@@ -1,5 +1,5 @@
 internal import ClientCore
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// An owner that retains one failed request and never answers. The request ends only if it is cancelled, or with its
 /// session.
@@ -11,13 +11,13 @@ final class RetainingOwner: FailedRequestOwner {
 
     private let record: CompletionRecord
     private let withdrawn: @Sendable () -> Void
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Parameter withdrawn: Called for each failed request that is withdrawn from this owner.
     init(of request: Request, _ record: CompletionRecord, withdrawn: @escaping @Sendable () -> Void) {
         self.record = record
         self.withdrawn = withdrawn
-        state = Mutex(State(request: request))
+        state = Lock(State(request: request))
     }
 
     /// Retains the failed request, and expects one notification of its withdrawal. Declines if ``close()`` was called.

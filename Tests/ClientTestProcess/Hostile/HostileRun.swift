@@ -5,7 +5,6 @@ internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTransport
-internal import Synchronization
 
 /// Sends requests to a hostile server. Prints the outcome of each request, and the memory that the process has used.
 struct HostileRun {
@@ -52,7 +51,7 @@ struct HostileRun {
     private func outcome(of url: String, _ kind: HostileOptions.Kind? = nil) async throws -> HostileOutcome {
         let request = try make(url, kind ?? options.kind)
         if options.hasCredential { request.authenticate(user: "user", password: "password") }
-        let endings = Mutex([0, 0, 0])
+        let endings = Lock([0, 0, 0])
         let count: @Sendable (Int) -> Void = { place in endings.withLock { $0[place] += 1 } }
         for place in 0...1 {
             (request as? DataRequest)?.response(queue: queue) { _ in count(place) }

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Logging
+internal import NetwatchEventLoop
 internal import NetwatchService
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HostMonitorTests {
@@ -173,7 +173,7 @@ internal import Testing
         let directory = try ScratchDirectory()
         let history = try HostHistory(path: directory.file("history.sqlite"))
         // Each reading is a second later, so that there is time to write at the stop.
-        let readings = Mutex(0)
+        let readings = Lock(0)
         let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(messages)) {
             let seconds = readings.withLock { seconds in
                 seconds += 1

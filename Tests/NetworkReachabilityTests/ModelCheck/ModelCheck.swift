@@ -71,10 +71,10 @@ enum ModelCheck {
 
 /// A queue from which several threads take scenarios.
 private final class ScenarioQueue: Sendable {
-    private let scenarios: Mutex<[Scenario]>
+    private let scenarios: Lock<[Scenario]>
     private let closed = Atomic(false)
 
-    init(_ scenarios: [Scenario]) { self.scenarios = Mutex(scenarios.reversed()) }
+    init(_ scenarios: [Scenario]) { self.scenarios = Lock(scenarios.reversed()) }
 
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 

@@ -2,7 +2,6 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchTestSupport
 internal import NetworkReachability
-internal import Synchronization
 internal import Testing
 
 /// Monitors that lose kernel notifications.
@@ -161,9 +160,9 @@ extension LossyHost.Losses {
 
 /// A value with a lock, which several owners share.
 private final class SharedValue<Value: Sendable>: Sendable {
-    private let value: Mutex<Value>
+    private let value: Lock<Value>
 
-    init(_ value: Value) { self.value = Mutex(value) }
+    init(_ value: Value) { self.value = Lock(value) }
 
     func withValue<Result>(_ body: (inout sending Value) -> sending Result) -> sending Result {
         value.withLock(body)

@@ -2,7 +2,6 @@ internal import Dispatch
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetworkReachability
@@ -32,7 +31,7 @@ struct ReentrancyTests {
     @Test func `a status that one callback causes does not overtake earlier statuses of other watches`()
         async throws
     {
-        let extra = Mutex<[PathWatch]>([])
+        let extra = Lock<[PathWatch]>([])
         let received = targets.map { _ in (Recorder<PathStatus>(), Recorder<PathStatus>()) }
         let watches = zip(targets, received).map { target, recorders in
             let number = targets.firstIndex(of: target)!
@@ -55,6 +54,7 @@ struct ReentrancyTests {
             #expect(generations == generations.sorted())
         }
         extra.withLock { $0 = [] }
+        withExtendedLifetime(watches) {}
     }
 
     @Test func `a callback may call a manager for the first time`() async throws {
@@ -68,7 +68,7 @@ struct ReentrancyTests {
     }
 
     @Test func `a callback may cancel its own watch and release the last reference`() async throws {
-        let own = Mutex<PathWatch?>(nil)
+        let own = Lock<PathWatch?>(nil)
         let ended = Recorder<Bool>()
         let watch = monitor.watch(targets[0]) { _ in
             own.withLock { $0 }?.cancel()

@@ -1,6 +1,5 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetworkReachability
@@ -10,10 +9,10 @@ internal import Testing
 struct WatchedNameTests {
     /// A fake name server whose answers the test changes.
     private final class Answers: Sendable {
-        private let current: Mutex<NameResolver.Outcome>
+        private let current: Lock<NameResolver.Outcome>
         let lookups = Recorder<String>()
 
-        init(_ outcome: NameResolver.Outcome) { current = Mutex(outcome) }
+        init(_ outcome: NameResolver.Outcome) { current = Lock(outcome) }
 
         func set(_ outcome: NameResolver.Outcome) { current.withLock { $0 = outcome } }
 

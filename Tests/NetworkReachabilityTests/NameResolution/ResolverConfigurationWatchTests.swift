@@ -1,7 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetworkReachability
@@ -158,7 +157,7 @@ internal import Testing
     @Test func `an inotify failure is reported, and a later start recovers`()
         async throws
     {
-        let attempts = Mutex(0)
+        let attempts = Lock(0)
         let watch = ResolverConfigurationWatch(
             loop: watch.loop,
             paths: [directory.file("etc/hosts")],

@@ -1,6 +1,6 @@
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
-internal import Synchronization
 
 /// A probe that runs until the test calls ``answer(_:)``, even if it is cancelled.
 final class ManualProbe: Probe {
@@ -11,7 +11,7 @@ final class ManualProbe: Probe {
 
     let name = "held"
     let events = Recorder<Event>()
-    private let waiters = Mutex<[CheckedContinuation<ProbeResult, Never>]>([])
+    private let waiters = Lock<[CheckedContinuation<ProbeResult, Never>]>([])
 
     func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
         await withTaskCancellationHandler {

@@ -1,6 +1,5 @@
 internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import Synchronization
 
 /// A clock with timers that stands still until the test advances it.
 final class TestClock: Sendable {
@@ -17,7 +16,7 @@ final class TestClock: Sendable {
         var nextID = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// This clock and its timers, for the configuration of a monitor.
     var monitorClock: MonitorClock {

@@ -2,7 +2,6 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetworkReachability
@@ -78,7 +77,7 @@ internal import Testing
 @Suite struct ClockObserverTests {
     /// The clock readings that the test sets.
     private final class Clocks: Sendable {
-        private let reading = Mutex(ClockReading(monotonic: .zero, boottime: .zero, realtime: .zero))
+        private let reading = Lock(ClockReading(monotonic: .zero, boottime: .zero, realtime: .zero))
 
         func read() -> ClockReading { reading.withLock { $0 } }
 

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 /// The example `Gateway`, whose server goes away and whose process is killed.
@@ -14,7 +14,7 @@ internal import Testing
         let numbers = Recorder<Int64>()
         /// The readings that arrived again.
         let repeated = Recorder<Int64>()
-        private let keys = Mutex<Set<String>>([])
+        private let keys = Lock<Set<String>>([])
 
         /// - Returns: The count of readings so far; `nil` if the request is not the first one of a reading.
         @discardableResult

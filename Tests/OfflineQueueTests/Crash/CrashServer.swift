@@ -1,12 +1,12 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import QueueTestProcess
-internal import Synchronization
 
 /// The thread-safe ledger in which ``CrashServer`` and ``CrashSeries`` record events.
 final class CrashRecord: Sendable {
-    private let ledger = Mutex(CrashLedger())
+    private let ledger = Lock(CrashLedger())
 
     func note(_ change: (inout CrashLedger) -> Void) {
         ledger.withLock { change(&$0) }
@@ -94,7 +94,7 @@ final class CrashServer: Sendable {
 
     /// Counts the arrivals of each id.
     private final class RequestCounts: Sendable {
-        private let counts = Mutex<[String: Int]>([:])
+        private let counts = Lock<[String: Int]>([:])
 
         func next(_ id: String) -> Int {
             counts.withLock { counts in

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import NetwatchEventLoop
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -8,7 +8,7 @@ internal import Testing
 @Suite struct CredentialResolverTests {
     @Test func `refreshes are limited if the server rejects every value`() async throws {
         let token = TestToken("x")
-        let time = Mutex(ContinuousClock.now)
+        let time = Lock(ContinuousClock.now)
         // The provider responds at once, but on a busy machine its task may start late.
         let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300)) {
             time.withLock { $0 }

@@ -1,15 +1,15 @@
 internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import OfflineQueue
-internal import Synchronization
 
 /// A token that a test changes, and that counts how often it was refreshed.
 final class TestToken: Sendable {
-    private let state: Mutex<(value: String, refreshes: Int)>
+    private let state: Lock<(value: String, refreshes: Int)>
 
     init(_ value: String) {
-        state = Mutex((value, 0))
+        state = Lock((value, 0))
     }
 
     var value: String { state.withLock { $0.value } }

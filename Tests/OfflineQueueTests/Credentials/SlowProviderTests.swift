@@ -1,7 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -77,7 +77,7 @@ internal import Testing
     }
 
     @Test func `a provider that fails is not called again for a while`() async throws {
-        let time = Mutex(ContinuousClock.now)
+        let time = Lock(ContinuousClock.now)
         let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300)) {
             time.withLock { $0 }
         }

@@ -233,11 +233,11 @@ private final class FullFiles: SpoolFiles {
 /// A store whose conversion fails once.
 private final class FailingConversion: WrappedStore {
     let inner: any QueueStore
-    private let error: Mutex<(any Error)?>
+    private let error: Lock<(any Error)?>
 
     init(inner: any QueueStore, error: any Error) {
         self.inner = inner
-        self.error = Mutex(error)
+        self.error = Lock(error)
     }
 
     func reseal(after cursor: ResealCursor) async throws -> ResealCursor? {

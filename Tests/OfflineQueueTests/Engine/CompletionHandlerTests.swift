@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -131,7 +131,7 @@ internal import Testing
     @Test func `a handler that is removed during its call finishes the call`() async throws {
         let queue = try await open()
         let (began, release) = (Recorder<Void>(), ChangeSignal())
-        let mayEnd = Mutex(false)
+        let mayEnd = Lock(false)
         try await queue.onCompletion(tag: "t") { _ in
             began.record(())
             try await release.until { mayEnd.withLock { $0 } }

@@ -1,7 +1,7 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// The store queries that many callers cause while they wait until their requests are finished.
@@ -11,8 +11,8 @@ internal import Testing
     /// A store that counts the queries for the states and the details of requests.
     private struct CountingStore: WrappedStore {
         final class ReadCounter: Sendable {
-            let storedStates = Mutex(0)
-            let details = Mutex(0)
+            let storedStates = Lock(0)
+            let details = Lock(0)
         }
 
         let inner: any QueueStore

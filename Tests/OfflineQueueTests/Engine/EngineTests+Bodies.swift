@@ -1,8 +1,8 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 // Tests how the engine stores, sends and removes bodies.
@@ -14,7 +14,7 @@ extension EngineTests {
 
     @Test func `a large body is sent from its file, which is removed after delivery`() async throws {
         let bytes = Data((0..<200_000).map { UInt8($0 % 251) })
-        let received = Mutex<[Data?]>([])
+        let received = Lock<[Data?]>([])
         let sender = FakeSender { attempt in
             if case .file(let body) = attempt.body { received.withLock { $0.append(try? body.content()) } }
             return .status(200)

@@ -1,8 +1,8 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// How the engine uses its store: waiting calls, expiry, leases and bodies.
@@ -230,7 +230,7 @@ private struct PageRecordingStore: WrappedStore {
 
 private final class Flag: Sendable {
     let renewals = Recorder<Set<String>>()
-    private let state = Mutex(false)
+    private let state = Lock(false)
 
     var isSet: Bool {
         get { state.withLock(\.self) }

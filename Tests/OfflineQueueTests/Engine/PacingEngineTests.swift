@@ -1,8 +1,8 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// The limits that spare servers, in a queue that sends.
@@ -152,7 +152,7 @@ internal import Testing
     }
 
     @Test func `retries within the budget are not delayed`() async throws {
-        let failed = Mutex(Set<String>())
+        let failed = Lock(Set<String>())
         // Each fifth request fails once: 12 retries, where 22 are permitted within 10 s.
         let sender = FakeSender { attempt in
             let isFifth = attempt.url.hasSuffix("0") || attempt.url.hasSuffix("5")

@@ -1,7 +1,7 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct QueueTests {
@@ -343,7 +343,7 @@ internal import Testing
 
 /// The URLs of the requests that arrived at a fake sender, in order.
 final class Delivered: Sendable {
-    private let state = Mutex<(ticks: Int, urls: [String])>((0, []))
+    private let state = Lock<(ticks: Int, urls: [String])>((0, []))
 
     var urls: [String] { state.withLock { $0.urls } }
 

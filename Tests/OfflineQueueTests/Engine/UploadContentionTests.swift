@@ -1,7 +1,7 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// Uploads, requests and imports that compete for the capacity of a queue.
@@ -196,7 +196,7 @@ private final class InterferingStore: WrappedArchive {
     let inner: any QueueStore
     /// The error codes of the refused calls of ``enqueue(_:)``.
     let refusals = Recorder<QueueError.Code?>()
-    private let actions = Mutex<[Step: @Sendable () async throws -> Void]>([:])
+    private let actions = Lock<[Step: @Sendable () async throws -> Void]>([:])
 
     init(inner: any QueueStore) {
         self.inner = inner

@@ -1,8 +1,8 @@
 internal import ClientCore
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// Connections and queues that end between the upload of a request and its response.
@@ -42,7 +42,7 @@ private final class CutRun: Sendable {
     private let counts: ArrivalCounts
     private let arrived: ChangeSignal
     private let server: ScriptedServer
-    private let next = Mutex(0)
+    private let next = Lock(0)
 
     /// The number of arrivals of each request.
     var arrivals: [String: Int] { counts.all }

@@ -1,9 +1,9 @@
 internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 
 /// A network that intercepts plain HTTP: a server responds to each request as a captive portal or another server
 /// would, until ``letThrough()``. After that it responds as the real server, with the header field that the requests'
@@ -72,7 +72,7 @@ final class HostileNetwork: Sendable {
     private let server: ScriptedServer
 
     private final class Core: Sendable {
-        let state = Mutex(State())
+        let state = Lock(State())
         let changed = ChangeSignal()
 
         func action(for request: ScriptedServer.Request) -> ScriptedServer.Action {

@@ -1,7 +1,7 @@
 internal import ClientCore
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -199,7 +199,7 @@ internal import Testing
 
 /// Counts the arrivals of each key.
 final class ArrivalCounts: Sendable {
-    private let counts = Mutex<[String: Int]>([:])
+    private let counts = Lock<[String: Int]>([:])
 
     var all: [String: Int] { counts.withLock { $0 } }
 

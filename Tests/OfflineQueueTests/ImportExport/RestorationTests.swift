@@ -1,13 +1,13 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// A thread-safe counter that returns `true` from ``take()`` a fixed number of times.
 final class Counter: Sendable {
-    private let left: Mutex<Int>
+    private let left: Lock<Int>
 
-    init(_ count: Int) { left = Mutex(count) }
+    init(_ count: Int) { left = Lock(count) }
 
     func take() -> Bool {
         left.withLock { left in

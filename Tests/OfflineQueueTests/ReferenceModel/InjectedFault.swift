@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import OfflineQueue
-internal import Synchronization
 
 /// The faults that a test injects into the store. The comparison with the model must detect each of them.
 enum InjectedFault: String, CaseIterable {
@@ -32,7 +32,7 @@ enum InjectedFault: String, CaseIterable {
 }
 
 private final class Tokens: Sendable {
-    let current = Mutex<[Int64: String]>([:])
+    let current = Lock<[Int64: String]>([:])
 }
 
 private struct FaultyStore: WrappedStore {

@@ -1,7 +1,7 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 internal import Testing
 
 /// Random calls to a store and to a simple model of it, with crashes, reboots and clock steps.
@@ -48,9 +48,9 @@ internal import Testing
 
 /// The seeds, which concurrent runs take one by one.
 private final class Seeds: Sendable {
-    private let left: Mutex<ArraySlice<UInt64>>
+    private let left: Lock<ArraySlice<UInt64>>
 
-    init(_ seeds: [UInt64]) { left = Mutex(seeds[...]) }
+    init(_ seeds: [UInt64]) { left = Lock(seeds[...]) }
 
     func next() -> UInt64? {
         let (seed, count) = left.withLock { ($0.popFirst(), $0.count) }

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import OfflineQueue
-internal import Synchronization
 
 /// The clocks of a simulated machine: the wall clock, the boot clock, and whether the kernel reports the wall clock as
 /// synchronized.
@@ -12,7 +12,7 @@ final class TestStoreClock: Sendable {
         var isSynchronized = true
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// The clock to pass to a store that is opened now. After ``reboot()``, the next store needs a new one.
     var clock: StoreClock {

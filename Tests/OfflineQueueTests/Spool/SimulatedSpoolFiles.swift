@@ -2,7 +2,6 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 
 /// The spool's directory on a ``SimulatedDisk``, whose calls can be made to fail.
 final class SimulatedSpoolFiles: SpoolFiles {
@@ -35,7 +34,7 @@ final class SimulatedSpoolFiles: SpoolFiles {
     let foreign: [String: [[UInt8]]]
     /// Whether files can be cloned.
     let canClone: Bool
-    fileprivate let state: Mutex<State>
+    fileprivate let state: Lock<State>
 
     init(
         _ disk: SimulatedDisk = SimulatedDisk(),
@@ -45,7 +44,7 @@ final class SimulatedSpoolFiles: SpoolFiles {
     ) {
         self.foreign = foreign
         self.canClone = canClone
-        state = Mutex(State(disk: disk, fault: fault))
+        state = Lock(State(disk: disk, fault: fault))
     }
 
     var disk: SimulatedDisk { state.withLock { $0.disk } }
@@ -176,11 +175,11 @@ private final class SimulatedSpoolFile: SpoolFile {
 /// A file outside the spool.
 private final class ForeignFile: SpoolFile {
     private let files: SimulatedSpoolFiles
-    private let versions: Mutex<ArraySlice<[UInt8]>>
+    private let versions: Lock<ArraySlice<[UInt8]>>
 
     init(_ files: SimulatedSpoolFiles, _ versions: [[UInt8]]) {
         self.files = files
-        self.versions = Mutex(versions[...])
+        self.versions = Lock(versions[...])
     }
 
     var content: [UInt8] { versions.withLock { $0.first ?? [] } }

@@ -1,7 +1,7 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import Synchronization
 
 /// A sender without a network. It passes each attempt to the test and waits for the outcome, or a closure determines
 /// the outcome.
@@ -14,7 +14,7 @@ final class FakeSender: AttemptSender {
         var pathChanges = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let automatic: (@Sendable (Attempt) -> AttemptOutcome)?
 
     init(_ automatic: (@Sendable (Attempt) -> AttemptOutcome)? = nil) {
@@ -81,10 +81,10 @@ final class FakeGate: HostGate {
     /// The hosts for which a watch has requested a state. A watch requests the next state when its user has handled the
     /// last one.
     let requests = Recorder<String>()
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     init(_ initial: GateState = .reachable(generation: 1)) {
-        state = Mutex(State(current: initial))
+        state = Lock(State(current: initial))
     }
 
     func watch(host: String) -> AsyncStream<GateState> {
@@ -153,8 +153,8 @@ final class FakePortalDetector: PortalDetector {
 
     private let probes: AsyncStream<Probe>
     private let continuation: AsyncStream<Probe>.Continuation
-    private let recorded = Mutex<[Call]>([])
-    private let failed = Mutex(false)
+    private let recorded = Lock<[Call]>([])
+    private let failed = Lock(false)
 
     init() {
         (probes, continuation) = AsyncStream.makeStream()

@@ -1,8 +1,8 @@
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Blocks tasks until it is opened, even if they are cancelled. It blocks no threads.
 final class Latch: Sendable {
-    private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
+    private let state = Lock((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
 
     func wait() async {
         await withCheckedContinuation { continuation in

@@ -1,5 +1,5 @@
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 
 /// A clock that stands still until the test advances it.
 final class ManualClock: Clock {
@@ -25,7 +25,7 @@ final class ManualClock: Clock {
 
     /// The deadline of each sleep, recorded when the sleep starts.
     let sleeps = Recorder<Duration>()
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     var now: Instant { state.withLock { $0.now } }
     var minimumResolution: Duration { .nanoseconds(1) }
