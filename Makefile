@@ -13,8 +13,10 @@ DEB_PACKAGES := dpkg-dev binutils chrpath python3
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
-.PHONY: demo test suites quick systemd page sanitize random nightly soak fuzz bench check docs run release deb check-deb new-release \
-	install uninstall clean
+.PHONY: demo test suites quick systemd page sanitize random nightly soak fuzz bench check docs run release deb \
+	check-deb new-release install uninstall clean
+# Packages are checked after they are built, and builds do not run at the same time.
+.NOTPARALLEL:
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
@@ -22,7 +24,7 @@ demo:
 	@scripts/build --product netwatch
 	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
-## test: run every test once, except the large ones, then the demo; takes minutes; the first run also builds
+## test: run the tests in a debug build, except slow and large ones, then the demo; takes minutes; the first run also builds
 test:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/test
@@ -58,7 +60,7 @@ random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## nightly: run what CI omits at medium size: random checks, all sanitizers, systemd, the page, the packages; takes hours
+## nightly: run what CI omits: random checks, all sanitizers, systemd, the page, the packages; needs root, takes hours
 nightly: random deb check-deb systemd page
 	@scripts/sanitize everything
 
@@ -82,7 +84,7 @@ bench:
 	@scripts/setup $(BENCH_PACKAGES)
 	@scripts/bench
 
-## check: check the format, layers, warnings, the documentation and its code, and the embedding example
+## check: check the format, layers, locks, warnings, the documentation and its code, and the embedding example
 check:
 	@scripts/setup $(DEMO_PACKAGES) python3 openssl binutils
 	@scripts/check

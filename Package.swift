@@ -10,7 +10,7 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// Set by `make sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
+// Set by `scripts/sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
 let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
 let argumentParser = Package.Dependency.package(

@@ -7,7 +7,8 @@
 //
 // 1. Contended locks of `Synchronization.Mutex`, which `Lock` contains. The uncontended path of a mutex is inlined into our
 // code, which is instrumented. The contended path is in libswiftSynchronization, which is not. Not covered: the third
-// contended path, `_tryLockSlow` of `withLockIfAvailable`, whose callers do not use the value.
+// contended path, `_tryLockSlow` of `withLockIfAvailable`. Its caller in netwatch does not use the value, and LockTests
+// synchronizes by other means.
 //
 // 2. Continuations that are resumed before their task suspends. `resume` releases the task, but then the task does not
 // suspend, so that nothing acquires it (`swift_continuation_await` in Task.cpp of Swift 6.3). That function cannot be

@@ -4,8 +4,8 @@ internal import Glibc
 ///
 /// | value | used by |
 /// |---|---|
-/// | `small` (default) | `make test`, so that it stays fast |
-/// | `medium` | `make random`, which CI runs |
+/// | `small` (default) | `make test` and `make suites`, so that they stay fast |
+/// | `medium` | `make random`, which `make nightly` runs |
 /// | `full` | `make soak` |
 package enum CheckSize: String {
     case small
