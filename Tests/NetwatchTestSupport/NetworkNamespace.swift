@@ -127,7 +127,13 @@ package func shell(_ command: String) throws -> String {
     }
     var output: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
-    while case let count = fread(&chunk, 1, chunk.count, stream), count > 0 { output += chunk[..<count] }
+    while true {
+        let count = fread(&chunk, 1, chunk.count, stream)
+        let isInterrupted = count < chunk.count && ferror(stream) != 0 && errno == EINTR
+        output += chunk[..<count]
+        guard count == chunk.count || isInterrupted else { break }
+        clearerr(stream)
+    }
     let status = pclose(stream)
     let text = String(decoding: output, as: UTF8.self)
     guard status == 0 else { throw CommandFailure(command: command, output: text, status: status >> 8) }

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
-internal import Synchronization
+internal import NetwatchEventLoop
 
 /// Stores the cookies of responses and returns those for requests, by the rules of RFC 6265. The cookies are in an
 /// `HTTPCookieStorage`, which the program may also read and change.

@@ -4,7 +4,6 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore

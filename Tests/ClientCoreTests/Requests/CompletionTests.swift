@@ -2,7 +2,6 @@ internal import Dispatch
 internal import Foundation
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore

@@ -1,6 +1,5 @@
 internal import Foundation
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import OfflineQueue
