@@ -182,7 +182,7 @@ let package = Package(
         .executableTarget(
             name: "ClientTestProcess",
             dependencies: [
-                "ClientCore", "NetwatchEventLoop", "NetwatchTestSupport", "NetwatchTransport",
+                "ClientCore", "NetwatchEventLoop", "NetwatchNetlink", "NetwatchTestSupport", "NetwatchTransport",
                 "NetworkReachability", "OfflineQueue",
             ],
             path: "Tests/ClientTestProcess",

@@ -178,7 +178,7 @@ package final class RequestSocket {
     private static func link(in message: NetlinkMessage) throws(SystemError) -> Dump<Link> {
         var result = Dump<Link>()
         switch CInt(message.type) {
-        case CInt(RTM_NEWLINK): result.add(message) { Link(netwatch_link($0)) }
+        case CInt(RTM_NEWLINK): try result.add(message) { Link(netwatch_link($0)) }
         case NLMSG_ERROR where message.refusal == ENODEV: break
         case NLMSG_ERROR: throw SystemError(call: "RTM_GETLINK", errno: message.refusal)
         default: result.malformed += 1
@@ -249,7 +249,7 @@ package final class RequestSocket {
                     return result
                 // Other message types must not reach libnl's parsers: libnl creates a different type of object for each
                 // message type.
-                case type: result.add(message, element)
+                case type: try result.add(message, element)
                 default: result.malformed += 1
                 }
             }
@@ -283,7 +283,16 @@ extension NetlinkMessage {
 
 extension RequestSocket.Dump {
     /// Parses one message of a dump with libnl, and adds the result of `element`.
-    fileprivate mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
+    ///
+    /// - Throws: A ``SystemError`` if the process exits.
+    fileprivate mutating func add(
+        _ message: NetlinkMessage,
+        _ element: (OpaquePointer) -> Element?
+    ) throws(SystemError) {
+        try LibraryParsers.use { parse(message, element) }
+    }
+
+    private mutating func parse(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
         var parsed: OpaquePointer?
         withUnsafeMutablePointer(to: &parsed) { slot in
             let result = netwatch_parse_route_object(
@@ -314,10 +323,10 @@ extension RequestSocket {
             switch CInt(message.type) {
             case CInt(RTM_NEWLINK), CInt(RTM_DELLINK):
                 var links = Dump<Link>()
-                links.add(message) { Link(netwatch_link($0)) }
+                try? links.add(message) { Link(netwatch_link($0)) }
             case CInt(RTM_NEWADDR), CInt(RTM_DELADDR):
                 var addresses = Dump<InterfaceAddress>()
-                addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
+                try? addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
             default: break
             }
         }

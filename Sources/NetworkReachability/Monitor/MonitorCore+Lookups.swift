@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
@@ -31,6 +32,8 @@ extension MonitorCore {
             // When a link gets its carrier back, the kernel makes its next hops usable again without a notification.
             if table.hasBetterLink(than: before, among: indices) { addresses.markEverything() }
             if !table.hasSameOutboundSources(as: before, among: indices) { resolveAll() }
+        } catch where error.errno == ECANCELED {
+            // The process exits. The last statuses stay.
         } catch {
             disconnect(error)
         }

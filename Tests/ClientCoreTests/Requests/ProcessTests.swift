@@ -36,6 +36,13 @@ internal import Testing
         #expect(crashes > 0)
     }
 
+    /// The destructors of libnl-route-3 follow the handlers of atexit(3).
+    @Test func `exit waits for a running parser of libnl, and no other one starts`() async throws {
+        let outcome = try await run("http://127.0.0.1", .exitWhileParsing)
+        #expect(outcome.ending == .exited(0))
+        #expect(outcome.output == ["parsed", "exiting", "refused"], "\(outcome)")
+    }
+
     @Test func `operations fail without free descriptors, and succeed once there are some`()
         async throws
     {

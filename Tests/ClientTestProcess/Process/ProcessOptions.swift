@@ -7,6 +7,8 @@ package struct ProcessOptions: Codable, Sendable {
         /// - Parameter cleansUp: Whether other code initializes OpenSSL before netwatch, so that OpenSSL frees its
         ///   memory at exit. This is the positive control: the process is expected to crash.
         case exit(cleansUp: Bool)
+        /// Calls `exit` while another thread is in libnl's parsers.
+        case exitWhileParsing
         /// Sends its first request and starts its first path watch without a free descriptor.
         case startWithoutDescriptors
         /// Sends a request in a child of fork(2).

@@ -4,6 +4,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchNetlink
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Synchronization
@@ -27,6 +28,7 @@ struct ProcessRun {
     func run() async throws {
         switch options.action {
         case .exit(let cleansUp): try await exitDuringHandshakes(cleansUp: cleansUp)
+        case .exitWhileParsing: try await exitWhileParsing()
         case .startWithoutDescriptors: try await startWithoutDescriptors()
         case .fork: try await forkAfterARequest()
         case .send(let minimum):
@@ -98,6 +100,32 @@ struct ProcessRun {
                 }
             }
         }
+    }
+
+    /// Calls exit(3) while another thread is in libnl's parsers. The handler that is registered first is called last,
+    /// when the destructors of the library follow.
+    private func exitWhileParsing() async throws {
+        atexit {
+            ClientTestProcess.say("exiting")
+            let isRefused = (try? LibraryParsers.use {}) == nil
+            ClientTestProcess.say(isRefused ? "refused" : "parsed during exit")
+        }
+        let isParsing = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            try? LibraryParsers.use {
+                isParsing.signal()
+                usleep(100_000)
+                ClientTestProcess.say("parsed")
+            }
+        }
+        // `exit` must be called on another thread than the parsers.
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                isParsing.wait()
+                continuation.resume()
+            }
+        }
+        exit(0)
     }
 
     // MARK: Descriptors
