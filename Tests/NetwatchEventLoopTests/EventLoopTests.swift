@@ -121,6 +121,50 @@ internal import Testing
         try await fired.wait { $0.count == 1 }
     }
 
+    @Test func `a ready descriptor is handled before a timer that is due at the same time`() async throws {
+        let loop = try EventLoop(label: "test")
+        let handled = Recorder<String>()
+        var ends: [CInt] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (input, output) = (ends[0], ends[1])
+        let registration = try loop.register(input, for: .read) { _ in
+            var byte: UInt8 = 0
+            read(input, &byte, 1)
+            handled.record("descriptor")
+        }
+        loop.runAndWait {
+            let due = BootInstant.now
+            loop.schedule(at: due) { handled.record("timer") }
+            loop.execute { handled.record("work") }
+            // The kernel reports the timer first, because it has expired before the pipe becomes readable.
+            while due.duration(to: .now) < .milliseconds(5) {}
+            write(output, "x", 1)
+        }
+        try await handled.wait { $0.count == 3 }
+        loop.unregister(registration)
+        loop.runAndWait {}
+        for descriptor in ends { close(descriptor) }
+        #expect(handled.values.last == "timer")
+    }
+
+    @Test func `a limit that passes while the thread does not run is judged after what follows`() async throws
+    {
+        let loop = try EventLoop(label: "test")
+        let fired = Recorder<String>()
+        loop.runAndWait {
+            let start = BootInstant.now
+            _ = loop.scheduleLimit(.zero) { fired.record("limit") }
+            let cancelled = loop.scheduleLimit(.zero) { fired.record("cancelled limit") }
+            while start.duration(to: .now) < .milliseconds(200) {}
+            loop.schedule(at: .now + .milliseconds(20)) {
+                fired.record("timer")
+                loop.cancel(cancelled)
+            }
+        }
+        try await fired.wait { $0.count == 2 }
+        #expect(fired.values == ["timer", "limit"])
+    }
+
     @Test func `a timer whose deadline is the end of time does not fire`() async throws {
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()

@@ -58,6 +58,11 @@ package struct HostileHTTP2Server {
 
         def more(stream, block): return frame(CONTINUATION, 0, stream, block)
 
+        # A complete response with a field that is not valid in HTTP/2.
+        def invalid(stream, name, value):
+            field = b'\x00' + bytes([len(name)]) + name + bytes([len(value)]) + value
+            return [frame(HEADERS, END_HEADERS | END_STREAM, stream, OK + field), None]
+
         def sized_head(stream, length):
             # content-length: LENGTH (name 28 of the static table)
             field = b'\x0f\x0d' + bytes([len(length)]) + length
@@ -118,6 +123,13 @@ package struct HostileHTTP2Server {
                 'large': lambda: [part(stream) + large(stream), None],
                 'sized-large': lambda:
                     [sized_head(stream, b'16389') + frame(DATA, 0, stream, b'part') + large(stream), None],
+                'http-1.1-upgrade': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
+                'http-1.1-connection': lambda: invalid(stream, b'connection', b'close'),
+                'http-1.1-keep-alive': lambda: invalid(stream, b'keep-alive', b'timeout=5'),
+                'http-1.1-proxy-connection': lambda: invalid(stream, b'proxy-connection', b'close'),
+                'http-1.1-pseudo-field': lambda: invalid(stream, b':unknown', b'x'),
+                'http-1.1-control-character': lambda: invalid(stream, b'x', b'a\x01b'),
+                'invalid': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
                 'short-length': lambda: sized(stream, b'2', b'longer'),
             }[case]()
 
@@ -135,9 +147,8 @@ package struct HostileHTTP2Server {
         def converse_in_text(tls, stream):
             while (line := stream.readline()):
                 if line != b'\r\n': continue
-                if sys.argv[1] != 'http-1.1-challenge':
-                    stream.read(1)  # Closing a connection with unread data would reset it.
-                    return tls.sendall(FINE)
+                if sys.argv[1] == 'http-1.1': stream.read(1)  # Unread data would reset the closed connection.
+                if sys.argv[1] != 'http-1.1-challenge': return tls.sendall(FINE)
                 # The second request gets no response.
                 match next(texts):
                     case 1: tls.sendall(CHALLENGE)

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -19,6 +20,28 @@ internal import Testing
         gate.open()
         await waiting.value
         #expect(order.values == ["submitted before", "turn"])
+    }
+
+    /// For everything that arrives from outside, a stopped process (SIGSTOP, a frozen control group, a stalled virtual
+    /// machine) is like a blocked thread.
+    @Test func `a response that arrives while the engine does not run is read before the timeout is judged`()
+        async throws
+    {
+        let engine = try TransferEngine()
+        let server = try ScriptedServer { _ in .stall(then: .respond("in time")) }
+        var request = TransferRequest(url: server.url)
+        let timeout = Duration.seconds(2)
+        request.totalTimeout = timeout
+        let recorder = TransferRecorder()
+        let start = BootInstant.now
+        engine.start(request) { recorder.deliver($0) }
+        _ = await server.requests(atLeast: 1)
+        let gate = Gate()
+        engine.perform { _ in gate.wait() }
+        server.release()
+        try await Task.sleep(for: timeout + .milliseconds(200) - start.duration(to: .now))
+        gate.open()
+        #expect(await recorder.end().text == "in time")
     }
 
     @Test func `the wait for a turn ends if the engine may not have started`() async {

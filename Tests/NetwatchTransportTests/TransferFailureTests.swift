@@ -184,6 +184,15 @@ internal import Testing
         #expect(failure?.phase == .connect)
     }
 
+    @Test func `a TLS handshake without an answer causes the connect timeout`() async throws {
+        let server = try ScriptedServer(mode: .deaf)
+        var request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
+        request.connectTimeout = .milliseconds(300)
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 28)
+        #expect(failure?.phase == .tls)
+    }
+
     @Test func `a lookup without an answer causes the connect timeout`() async throws {
         let gate = LookupGate()
         defer { gate.open() }

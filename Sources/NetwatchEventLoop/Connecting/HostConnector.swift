@@ -75,7 +75,7 @@ package actor HostConnector {
     ///     starts the lookup.
     ///   - deadline: The latest end of the timeout if it begins again; `nil` for no limit.
     package func start(timeout: Duration, deadline: BootInstant?) {
-        timer = loop.schedule(at: .now + timeout) {
+        timer = loop.scheduleLimit(timeout) {
             self.assumeIsolated { $0.timedOut(timeout, deadline) }
         }
     }

@@ -195,9 +195,13 @@ extension EventLoop {
     package struct Timer: Hashable, Sendable {
         let id: UInt64
         package let deadline: BootInstant
+        /// Whether the timer is one of ``TimeLimits``.
+        let isLimit: Bool
     }
 
     /// Runs a closure on the loop's thread at a deadline. May be called on any thread.
+    ///
+    /// If descriptors are ready at the same time, their handlers are called first.
     ///
     /// The time of a suspension counts (`CLOCK_BOOTTIME`). A timer that expires during a suspension fires when the
     /// machine resumes.
@@ -207,6 +211,18 @@ extension EventLoop {
         _ body: @escaping @Sendable () -> Void
     ) -> Timer {
         core.schedule(at: deadline, body)
+    }
+
+    /// Runs a closure on the loop's thread when a time limit has passed, such as the timeout of a response. May be
+    /// called on any thread.
+    ///
+    /// If the thread did not run when the limit passed, the closure runs up to a second later; see ``TimeLimits``. The
+    /// loop first reads what has arrived meanwhile.
+    package func scheduleLimit(
+        _ limit: Duration,
+        _ body: @escaping @Sendable () -> Void
+    ) -> Timer {
+        core.scheduleLimit(at: .now + max(.zero, limit), body)
     }
 
     /// Cancels a timer. After a call on the loop's thread, the closure is not called.

@@ -15,6 +15,7 @@ final class EventLoopCore: Sendable {
         var work: [Work] = []
         var handlers: [UInt64: @Sendable (EventLoop.Readiness) -> Void] = [:]
         var timers = TimerList()
+        var limits = TimeLimits()
         var armedDeadline: BootInstant?
         var nextToken = firstFreeToken
         var isStopped = false
@@ -148,8 +149,19 @@ final class EventLoopCore: Sendable {
         }
     }
 
+    func scheduleLimit(
+        at deadline: BootInstant,
+        _ body: @escaping @Sendable () -> Void
+    ) -> EventLoop.Timer {
+        state.withLock { state in
+            let timer = state.limits.insert(deadline: deadline, body)
+            arm(&state)
+            return timer
+        }
+    }
+
     func cancel(_ timer: EventLoop.Timer) {
-        let removed = state.withLock { $0.timers.remove(timer) }
+        let removed = state.withLock { $0.remove(timer) }
         withExtendedLifetime(removed) {}
     }
 
@@ -157,7 +169,7 @@ final class EventLoopCore: Sendable {
     /// earlier one.
     private func arm(_ state: inout State) {
         let timer = timer.load(ordering: .relaxed)
-        guard timer >= 0, let earliest = state.timers.earliest else { return }
+        guard timer >= 0, let earliest = state.earliestDeadline else { return }
         if let armed = state.armedDeadline, armed <= earliest { return }
         state.armedDeadline = earliest
         // A time in the past makes the timer expire immediately. Zero would disarm it, and the kernel rejects a
@@ -183,37 +195,43 @@ final class EventLoopCore: Sendable {
 
     /// Waits for events and handles them. Returns `false` after the loop was stopped.
     ///
+    /// The timers come last: data that has arrived is read before a timer judges that it has not.
+    ///
     /// - Parameter work: The memory for ``runWork(_:)``.
     private func turn(_ epoll: CInt, _ work: inout [Work]) -> Bool {
-        withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
+        let isDue = withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
             let count = epoll_wait(epoll, events.baseAddress, CInt(events.count), timeout)
             let error = errno
             state.withLock { $0.isAsleep = false }
             precondition(count >= 0 || error == EINTR, "epoll_wait: \(errnoDescription(error))")
-            for event in events.prefix(max(0, Int(count))) { dispatch(event) }
+            return dispatch(events.prefix(max(0, Int(count))))
         }
         runWork(&work)
+        if isDue { fireTimers() }
         return state.withLock { !$0.isStopped }
     }
 
-    private func dispatch(_ event: netwatch_epoll_event) {
-        switch UInt64(event.data) {
-        case Self.wakeToken:
-            drain(wake.load(ordering: .relaxed))
-        case Self.timerToken:
-            drain(timer.load(ordering: .relaxed))
-            fireTimers()
-        case let token:
-            let handler = state.withLock { $0.handlers[token] }
-            handler?(EventLoop.Readiness(rawValue: event.events))
+    /// Calls the handlers of ready descriptors. Returns whether the timer descriptor is one of them.
+    private func dispatch(_ events: Slice<UnsafeMutableBufferPointer<netwatch_epoll_event>>) -> Bool {
+        var isTimerDue = false
+        for event in events {
+            switch UInt64(event.data) {
+            case Self.wakeToken: drain(wake.load(ordering: .relaxed))
+            case Self.timerToken: isTimerDue = true
+            case let token:
+                let handler = state.withLock { $0.handlers[token] }
+                handler?(EventLoop.Readiness(rawValue: event.events))
+            }
         }
+        return isTimerDue
     }
 
     private func fireTimers() {
+        drain(timer.load(ordering: .relaxed))
         state.withLock { $0.armedDeadline = nil }
         let now = BootInstant.now
-        while let body = state.withLock({ $0.timers.popDue(at: now) }) { body() }
+        while let body = state.withLock({ $0.popDue(at: now) }) { body() }
         state.withLock { arm(&$0) }
     }
 
@@ -257,5 +275,19 @@ extension EventLoopCore.State {
     fileprivate mutating func fallAsleep() -> Bool {
         isAsleep = work.isEmpty && !isStopped
         return isAsleep
+    }
+
+    /// The time at which the loop must look at its timers and limits next; `nil` if there are none.
+    fileprivate var earliestDeadline: BootInstant? {
+        guard let timer = timers.earliest else { return limits.earliest }
+        return limits.earliest.map { min($0, timer) } ?? timer
+    }
+
+    fileprivate mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
+        timer.isLimit ? limits.remove(timer) : timers.remove(timer)
+    }
+
+    fileprivate mutating func popDue(at now: BootInstant) -> (@Sendable () -> Void)? {
+        timers.popDue(at: now) ?? limits.popDue(at: now)
     }
 }

@@ -11,6 +11,12 @@ struct TimerList {
     /// The timers by descending deadline, so that the earliest is removed from the end.
     private var entries: [Entry] = []
     private var nextID: UInt64 = 0
+    private let areLimits: Bool
+
+    /// - Parameter areLimits: Whether the timers belong to ``TimeLimits``.
+    init(areLimits: Bool = false) {
+        self.areLimits = areLimits
+    }
 
     var earliest: BootInstant? {
         entries.last?.timer.deadline
@@ -21,7 +27,7 @@ struct TimerList {
         _ body: @escaping @Sendable () -> Void
     ) -> EventLoop.Timer {
         defer { nextID += 1 }
-        let timer = EventLoop.Timer(id: nextID, deadline: deadline)
+        let timer = EventLoop.Timer(id: nextID, deadline: deadline, isLimit: areLimits)
         let index = entries.partitionIndex { $0.timer.deadline <= deadline }
         entries.insert(Entry(timer: timer, body: body), at: index)
         return timer

@@ -20,7 +20,7 @@ extension CurlMulti: TransferContext {
             to: transfer.connectionOrigin,
             localPort: WatchedSocket.localPort(of: descriptor),
             // An `https` server may speak HTTP/2. That is known only when the response begins.
-            capacity: transfer.url.isSecure ? ConnectionTable.streamsPerConnection : 1,
+            capacity: transfer.url.isSecure && !usesHTTP1 ? ConnectionTable.streamsPerConnection : 1,
             for: transfer.id
         )
     }

@@ -8,6 +8,8 @@ extension CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
+        /// The transfers among them that have shown that the version of HTTP does not work with their origin.
+        var failedVersion: [TransferID] = []
         /// The transfers that the engine must add again with another connection. If a transfer has a
         /// ``Transfer/question``, the program must answer it first.
         var unconnected: [Transfer] = []
@@ -17,6 +19,7 @@ extension CurlMulti {
         /// Removes everything, but keeps memory for the next turn.
         mutating func removeAll() {
             ended.removeAll(keepingCapacity: true)
+            failedVersion = []
             unconnected = []
             milestones.removeAll(keepingCapacity: true)
         }
@@ -46,9 +49,9 @@ extension CurlMulti {
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// Ends the transfers that have exceeded an idle, response or body timeout.
-    func endIdleTransfers() -> Turn {
-        idleTimer = nil
+    /// Ends the transfers that have exceeded a time limit.
+    func endLateTransfers() -> Turn {
+        limitTimer = nil
         let now = BootInstant.now
         let late = transfers.values.compactMap { transfer in
             transfer.timeoutMessage(at: now).map { (id: transfer.id, message: $0) }
@@ -57,7 +60,7 @@ extension CurlMulti {
             discardUnacknowledged(of: id)
             remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
         }
-        if !transfers.isEmpty { checkIdleness() }
+        if !transfers.isEmpty { checkLimits(by: transfers.values.lazy.compactMap(\.deadline).min()) }
         return endTurn(ending: late.map(\.id))
     }
 
@@ -69,8 +72,19 @@ extension CurlMulti {
         return turn
     }
 
-    func checkIdleness() {
-        idleTimer = loop.schedule(at: .now + IdleTracker.interval, onIdleCheck)
+    /// The shortest time from one check to the next: 10 ms. Each check visits all transfers.
+    private static let shortestPause = Duration.milliseconds(10)
+
+    /// Schedules the next check of the time limits, at the latest after ``IdleTracker/interval``.
+    ///
+    /// - Parameter deadline: The time at which a transfer must be checked; `nil` if none must be.
+    func checkLimits(by deadline: BootInstant?) {
+        if let timer = limitTimer {
+            guard let deadline, deadline < timer.deadline else { return }
+            loop.cancel(timer)
+        }
+        let pause = deadline.map { max(Self.shortestPause, $0 - BootInstant.now) } ?? IdleTracker.interval
+        limitTimer = loop.scheduleLimit(min(pause, IdleTracker.interval), onLimitCheck)
     }
 
     /// Lets libcurl handle events, and collects the results.
@@ -143,6 +157,7 @@ extension CurlMulti {
                 transfer.finish(code)
                 if transfer.leavesCleanHandle(after: code) { unusedHandles.add(transfer.handle) }
                 turn.ended.append(transfer.id)
+                if transfer.showsFailedVersion(after: code) { turn.failedVersion.append(transfer.id) }
             }
         }
     }

@@ -8,10 +8,11 @@ internal import NetwatchEventLoop
 /// because libcurl calls back into this object when it closes its connections.
 final class CurlMulti {
     let loop: EventLoop
-    let onIdleCheck: @Sendable () -> Void
+    let onLimitCheck: @Sendable () -> Void
     let later: @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
     let watchdog: TurnWatchdog
     let trust: TrustContext
+    let usesHTTP1: Bool
     /// The transfers with events to deliver at the end of this turn.
     var withEvents: [Transfer] = []
     /// The transfers whose events are being delivered. A separate array, so that both keep their memory.
@@ -21,8 +22,8 @@ final class CurlMulti {
     private(set) var handle: MultiHandle?
     var sockets: SocketWatches
     var timer: CurlTimer
-    /// The timer of the next check of the idle, response and body timeouts. Set while there are transfers.
-    var idleTimer: EventLoop.Timer?
+    /// The timer of the next check of the time limits. Set while there are transfers.
+    var limitTimer: EventLoop.Timer?
     var transfers: [TransferID: Transfer] = [:]
     /// The transfers that were reported as ``Turn/unconnected`` and have not been added again yet.
     private var detached: Set<TransferID> = []
@@ -34,18 +35,20 @@ final class CurlMulti {
     /// Creates a multi handle.
     ///
     /// - Parameters:
+    ///   - usesHTTP1: Whether the transfers use HTTP/1.1 over TLS, too, instead of the version that the server selects.
     ///   - onReadiness: Called on the loop when a descriptor is ready. Must call ``descriptorIsReady(_:_:)``.
     ///   - onTimeout: Called on the loop when libcurl's timeout has passed. Must call ``timeoutHasPassed()``.
-    ///   - onIdleCheck: Called on the loop at each check of the timeouts. Must call ``endIdleTransfers()``.
+    ///   - onLimitCheck: Called on the loop at each check of the time limits. Must call ``endLateTransfers()``.
     ///   - later: Called on any thread. Must call ``changePause(of:_:)`` in another turn of the loop; see
     ///     ``TransferContext/later``.
     init(
         loop: EventLoop,
         watchdog: TurnWatchdog,
         trust: TrustContext,
+        usesHTTP1: Bool,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void,
-        onIdleCheck: @escaping @Sendable () -> Void,
+        onLimitCheck: @escaping @Sendable () -> Void,
         later: @escaping @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
         guard let handle = MultiHandle() else {
@@ -54,9 +57,10 @@ final class CurlMulti {
         self.loop = loop
         self.watchdog = watchdog
         self.trust = trust
+        self.usesHTTP1 = usesHTTP1
         sockets = SocketWatches(loop, watchdog, onReadiness: onReadiness)
         timer = CurlTimer(loop, onTimeout: onTimeout)
-        self.onIdleCheck = onIdleCheck
+        self.onLimitCheck = onLimitCheck
         self.later = later
         let multi = handle.rawValue
         self.handle = consume handle
@@ -118,7 +122,7 @@ final class CurlMulti {
         transfers[transfer.id] = transfer
         detached.remove(transfer.id)
         if transfers.count > connectionLimit { setConnectionLimit(transfers.count) }
-        if idleTimer == nil { checkIdleness() }
+        checkLimits(by: transfer.deadline)
     }
 
     /// Removes a transfer before its end. Returns `nil` if it has already ended.
@@ -174,8 +178,8 @@ final class CurlMulti {
         unusedHandles.removeAll()
         handle = nil
         timer.cancel()
-        idleTimer.map(loop.cancel)
-        idleTimer = nil
+        limitTimer.map(loop.cancel)
+        limitTimer = nil
         sockets.removeAll()
     }
 

@@ -125,15 +125,15 @@ final class EngineTransfer {
         connector?.assumeIsolated { $0.avoid(address) }
     }
 
-    /// Returns the timeouts of the request, reduced by the time that has passed.
+    /// Returns the deadlines of the request, which libcurl is about to run.
     ///
     /// - Parameter isConnected: Whether the engine has just connected. The time for connecting then counts towards the
     ///   connection timeout.
-    func remainingTimeouts(isConnected: Bool) -> TransferTimeouts {
-        let elapsed = reporter.elapsed
-        return TransferTimeouts(
-            connect: target.request.connectTimeout - (isConnected ? elapsed - connectingSince : .zero),
-            total: target.request.totalTimeout.map { $0 - elapsed }
+    func deadlines(isConnected: Bool) -> TransferDeadlines {
+        let start = reporter.metrics.startedAt
+        return TransferDeadlines(
+            connection: (isConnected ? start + connectingSince : .now) + target.request.connectTimeout,
+            end: target.request.totalTimeout.map { start + $0 }
         )
     }
 

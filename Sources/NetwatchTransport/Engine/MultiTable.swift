@@ -12,6 +12,9 @@ struct MultiTable {
         /// The transfer, if it is bound to an interface or address; `nil` if not. A bound transfer gets a separate
         /// handle, because no other transfer may use its connection.
         let boundTransfer: TransferID?
+        /// Whether all connections use HTTP/1.1; see ``HTTP1Origins``. With a common handle, libcurl might select an
+        /// open HTTP/2 connection.
+        let usesHTTP1: Bool
         /// The generation of the pool's connections to which the handle belongs.
         fileprivate let generation: Int
     }
@@ -46,9 +49,17 @@ struct MultiTable {
     func sharing(
         _ pool: TransferPool.ID,
         _ trust: TransferTrust,
-        boundTransfer: TransferID?
+        boundTransfer: TransferID?,
+        usesHTTP1: Bool
     ) -> Sharing {
-        Sharing(pool: pool, trust: trust, boundTransfer: boundTransfer, generation: generations[pool] ?? 0)
+        let generation = generations[pool] ?? 0
+        return Sharing(
+            pool: pool,
+            trust: trust,
+            boundTransfer: boundTransfer,
+            usesHTTP1: usesHTTP1,
+            generation: generation
+        )
     }
 
     /// Returns the handle for a transfer that is about to be added. Creates the handle if there is none.

@@ -7,7 +7,7 @@ extension TransferEngine {
     /// Makes a transfer wait until the program has decided whether the server is trusted.
     func ask(_ question: TrustQuestion, for id: TransferID, _ transfer: EngineTransfer) {
         let limit = transfer.waitForDecision()
-        transfer.timer = loop.schedule(at: .now + limit) { [weak self] in
+        transfer.timer = loop.scheduleLimit(limit) { [weak self] in
             let message = "the program has not evaluated the server's certificates within \(limit)"
             self?.assumeIsolated { $0.end(id, CURLE_OPERATION_TIMEDOUT, message) }
         }

@@ -25,6 +25,7 @@ package actor TransferEngine {
     var transfers: [TransferID: EngineTransfer] = [:]
     var questions = TrustQuestions()
     private var origins = OriginCache()
+    private var http1Origins = HTTP1Origins()
     let limiter = HostLimiter()
     var multis = MultiTable()
     private var isSweeping = false
@@ -127,7 +128,7 @@ package actor TransferEngine {
     /// Returns the timer of the total timeout of a transfer that waits for others.
     func waitingTimer(for id: TransferID, after timeout: Duration?) -> EventLoop.Timer? {
         guard let timeout else { return nil }
-        return loop.schedule(at: .now + timeout) { [weak self] in
+        return loop.scheduleLimit(timeout) { [weak self] in
             self?.assumeIsolated {
                 let message = "timed out while other transfers used all connections to the host"
                 $0.end(id, CURLE_OPERATION_TIMEDOUT, message)
@@ -203,15 +204,15 @@ package actor TransferEngine {
         on multi: CurlMulti,
         over connection: TCPSocket? = nil
     ) throws(TransferFailure) {
-        let timeouts = transfer.remainingTimeouts(isConnected: connection != nil)
+        let deadlines = transfer.deadlines(isConnected: connection != nil)
         if let curlTransfer = transfer.curlTransfer {
-            try curlTransfer.addAgain(over: connection, timeouts, paused: transfer.paused)
+            try curlTransfer.addAgain(over: connection, deadlines, paused: transfer.paused)
             try multi.add(curlTransfer)
         } else {
             let curlTransfer = try Transfer(
                 id: id,
                 target: transfer.target,
-                timeouts: timeouts,
+                deadlines: deadlines,
                 reporter: transfer.reporter,
                 paused: transfer.paused,
                 connection: connection,
@@ -305,10 +306,11 @@ package actor TransferEngine {
             // Without TLS, trust does not matter. All such transfers can share connections, so they get the same trust
             // here.
             target.url.isSecure ? target.request.trust : .standard,
-            boundTransfer: target.request.binding == nil ? nil : id
+            boundTransfer: target.request.binding == nil ? nil : id,
+            usesHTTP1: target.url.isSecure && http1Origins.contains(transfer.host.key.origin, at: .now)
         )
         let (multiID, multi) = try multis.handle(for: sharing) { newID throws(TransferFailure) in
-            try makeMulti(newID, TrustContext(sharing.trust, capabilities))
+            try makeMulti(newID, TrustContext(sharing.trust, capabilities), usesHTTP1: sharing.usesHTTP1)
         }
         transfer.multi = multiID
         sweepLater()
@@ -317,12 +319,14 @@ package actor TransferEngine {
 
     private func makeMulti(
         _ id: MultiTable.ID,
-        _ trust: TrustContext
+        _ trust: TrustContext,
+        usesHTTP1: Bool
     ) throws(TransferFailure) -> CurlMulti {
         try CurlMulti(
             loop: loop,
             watchdog: watchdog,
             trust: trust,
+            usesHTTP1: usesHTTP1,
             onReadiness: { [weak self] descriptor, readiness in
                 guard let self else { return }
                 IsolatedCall(self) { engine in
@@ -333,8 +337,8 @@ package actor TransferEngine {
                 guard let self else { return }
                 IsolatedCall(self) { engine in engine.advance(id) { $0.timeoutHasPassed() } }()
             },
-            onIdleCheck: { [weak self] in
-                self?.assumeIsolated { engine in engine.advance(id) { $0.endIdleTransfers() } }
+            onLimitCheck: { [weak self] in
+                self?.assumeIsolated { engine in engine.advance(id) { $0.endLateTransfers() } }
             },
             later: { [weak self] transfer, change in
                 self?.perform { $0.changePause(of: transfer, change) }
@@ -351,8 +355,15 @@ package actor TransferEngine {
             if reached.contains(.connected) { begin(limiter.endProbing(transfer.host)) }
             if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.host)) }
         }
+        for transfer in turn.failedVersion { changeVersion(of: transfer, from: multi) }
         remove(turn.ended, from: id)
         for curlTransfer in turn.unconnected { takeBack(curlTransfer) }
+    }
+
+    /// Makes later transfers to the origin of a transfer use the other version of HTTP, because this one has failed.
+    private func changeVersion(of id: TransferID, from multi: CurlMulti) {
+        guard let origin = transfers[id]?.host.key.origin else { return }
+        if multi.usesHTTP1 { http1Origins.remove(origin) } else { http1Origins.insert(origin, at: .now) }
     }
 
     /// Removes transfers that have ended. Closes their multi handle if it has no transfers left and will get no new

@@ -215,7 +215,7 @@ package actor StreamConnection {
 
     private func timer(_ timeout: Duration?, _ number: Number) -> EventLoop.Timer? {
         guard let timeout else { return nil }
-        return loop.schedule(at: .now + timeout) {
+        return loop.scheduleLimit(timeout) {
             self.assumeIsolated {
                 $0.abort(number, $0.interruption(CURLE_OPERATION_TIMEDOUT, "timed out"))
             }

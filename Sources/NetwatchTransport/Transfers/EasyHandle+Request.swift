@@ -12,8 +12,12 @@ extension EasyHandle {
     }
 
     /// Sets the options for server trust and for HTTP versions over TLS.
-    func applyTLS(of request: TransferRequest) throws(TransferFailure) {
-        if TransferCapabilities.current.supportsHTTP2 {
+    ///
+    /// - Parameter usesHTTP1: Whether to use HTTP/1.1. Default of libcurl: HTTP/2 if the server selects it (ALPN).
+    func applyTLS(of request: TransferRequest, usesHTTP1: Bool) throws(TransferFailure) {
+        if usesHTTP1 {
+            try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+        } else if TransferCapabilities.current.supportsHTTP2 {
             try set(CURLOPT_STREAM_WEIGHT, request.streamWeight)
         }
         try apply(request.trust)
@@ -26,6 +30,9 @@ extension EasyHandle {
         try allowHTTPOnly()
         // An empty string disables proxies. Without this option, libcurl would read http_proxy and similar variables.
         try set(CURLOPT_PROXY, "")
+        // The maximum, because the engine checks all time limits; see `TransferDeadlines`. With 0, libcurl would use
+        // its own limit of 300 s.
+        try set(CURLOPT_CONNECTTIMEOUT_MS, Int(Int32.max))
         // libcurl then delivers a response that is not HTTP as a body without a head, so that the failure can quote its
         // first bytes. `Transfer.receiveBody(_:)` turns each such body into a failure.
         try set(CURLOPT_HTTP09_ALLOWED, 1)
@@ -41,13 +48,6 @@ extension EasyHandle {
             try set(CURLOPT_POSTFIELDSIZE_LARGE, offset: (body.map(\.length) ?? 0) ?? -1)
         }
         if method != "GET" || body != nil { try set(CURLOPT_CUSTOMREQUEST, method) }
-    }
-
-    func apply(_ timeouts: TransferTimeouts) throws(TransferFailure) {
-        try set(CURLOPT_CONNECTTIMEOUT_MS, timeouts.connect.positiveMilliseconds)
-        // 0 means "no timeout". The handle may have the timeout of an earlier transfer.
-        try set(CURLOPT_TIMEOUT_MS, timeouts.total?.positiveMilliseconds ?? 0)
-        // The idle timeout is checked separately; see IdleTracker.
     }
 
     private func apply(_ credentials: TransferCredentials?) throws(TransferFailure) {
@@ -103,15 +103,4 @@ extension TransferRequest.Header {
     fileprivate var acceptsEncoding: Bool { isNamed("Accept-Encoding") && !isBlank }
 
     fileprivate var isBlank: Bool { value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } }
-}
-
-extension Duration {
-    /// The duration in whole milliseconds, rounded up, from 1 to `Int32.max`. It is never 0, because 0 means "no
-    /// timeout" to libcurl.
-    var positiveMilliseconds: Int {
-        let (seconds, attoseconds) = components
-        guard seconds < Int64(Int32.max) / 1000 else { return Int(Int32.max) }
-        let milliseconds = seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
-        return Int(max(1, milliseconds))
-    }
 }

@@ -35,6 +35,7 @@ extension Transfer {
     /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isResponseLate`` if
     /// the response timeout is exceeded.
     func timeoutMessage(at now: BootInstant) -> String? {
+        if let deadline, deadline <= now { return deadlineMessage(at: now) }
         let responseTimeout = currentResponseTimeout
         if let timeout = responseTimeout ?? request.idleTimeout, isIdle(for: timeout, at: now) {
             isResponseLate = responseTimeout != nil
@@ -44,6 +45,22 @@ extension Transfer {
         }
         guard bodyIsLate(at: now) else { return nil }
         return "the response body took longer than \(request.bodyTimeout ?? .zero)"
+    }
+
+    /// The next deadline of the transfer; `nil` for no limit.
+    var deadline: BootInstant? {
+        guard isConnecting else { return deadlines.end }
+        return min(deadlines.connection, deadlines.end ?? deadlines.connection)
+    }
+
+    /// Whether libcurl has not sent the request yet over its connection, which may need a TLS handshake first.
+    private var isConnecting: Bool { !isReady || hasNewConnection }
+
+    private func deadlineMessage(at now: BootInstant) -> String {
+        if let end = deadlines.end, end <= now {
+            return "the transfer was not complete within \(request.totalTimeout ?? .zero)"
+        }
+        return "the connection was not ready within \(request.connectTimeout)"
     }
 
     private func bodyIsLate(at now: BootInstant) -> Bool {

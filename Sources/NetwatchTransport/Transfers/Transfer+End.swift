@@ -53,6 +53,23 @@ extension Transfer {
             && handle.long(CURLINFO_OS_ERRNO) == 0
     }
 
+    /// Returns whether the error with which libcurl has ended the transfer shows that the version of HTTP does not work
+    /// with the origin. The other version may work.
+    func showsFailedVersion(after code: CURLcode) -> Bool {
+        guard url.isSecure else { return false }
+        guard context.usesHTTP1 else { return violatesHTTP2(code) }
+        // A server without HTTP/1.1 refuses the handshake, or speaks HTTP/2 anyway.
+        if case .notHTTP = stop { return true }
+        return code == CURLE_SSL_CONNECT_ERROR
+    }
+
+    /// Returns whether a stream has ended with `PROTOCOL_ERROR` (RFC 9113 §7). Usually libcurl has ended it, because
+    /// the response contains a field that HTTP/2 forbids. libcurl names the error only in its message.
+    private func violatesHTTP2(_ code: CURLcode) -> Bool {
+        code == CURLE_HTTP2_STREAM && stop == nil
+            && handle.errorMessage?.contains("PROTOCOL_ERROR") ?? false
+    }
+
     private func failure(of code: CURLcode) -> TransferFailure {
         stop.map { failure(of: $0) } ?? curlFailure(of: code)
     }
@@ -103,6 +120,10 @@ extension Transfer {
         // that is not a number. libcurl does not expose the bytes of the line.
         if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
             return invalidResponse("the response is not HTTP: \(text)")
+        }
+        if violatesHTTP2(code) {
+            let message = "the server violates HTTP/2, the next request uses HTTP/1.1: \(text)"
+            return failure(code: Int32(code.rawValue), message: message)
         }
         // libcurl does not know that netwatch has refused the stapled response.
         if code == CURLE_SSL_CONNECT_ERROR, evaluator?.isRefusedByStapledStatus == true {

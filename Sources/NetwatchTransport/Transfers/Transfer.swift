@@ -57,6 +57,7 @@ final class Transfer {
     var sending = SendState()
     var output: TransferOutput
     var times: TransferTimes
+    var deadlines: TransferDeadlines
     var idleTracker = IdleTracker()
     var stop: Stop?
     var isFinished = false
@@ -82,7 +83,7 @@ final class Transfer {
     ///
     /// - Parameters:
     ///   - target: The request.
-    ///   - timeouts: Its timeouts, reduced by the time that has already passed.
+    ///   - deadlines: Its deadlines.
     ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
     ///   - context: The multi handle that will run the transfer.
@@ -90,7 +91,7 @@ final class Transfer {
     init(
         id: TransferID,
         target: TransferTarget,
-        timeouts: TransferTimeouts,
+        deadlines: TransferDeadlines,
         reporter: TransferReporter,
         paused: TransferPause,
         connection: TCPSocket?,
@@ -101,20 +102,21 @@ final class Transfer {
         if let usedHandle {
             handle = usedHandle
         } else {
-            handle = try TransferHandle(for: target, shape: shape)
+            handle = try TransferHandle(for: target, shape: shape, usesHTTP1: context.usesHTTP1)
         }
         self.id = id
         self.reporter = reporter
         self.connection = connection
         self.context = context
         self.target = target
+        self.deadlines = deadlines
         bodyReader = TransferBodyReader(target.request.body)
         head = HeadParser(method: target.request.method)
         flow = TransferFlow(paused: paused)
         output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)
         if usedHandle == nil { try setCallbacks() }
-        try handle.prepare(for: self, timeouts)
+        try handle.prepare(for: self)
         // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
         try requireNewConnection(connection != nil || !request.allowsConnectionReuse)
     }
@@ -124,20 +126,20 @@ final class Transfer {
     /// - Parameters:
     ///   - connection: The connection to use; `nil` to reuse an open one, or for a unix socket, to which libcurl itself
     ///     makes a new connection.
-    ///   - timeouts: The timeouts of the request, reduced by the time that has already passed.
+    ///   - deadlines: The deadlines from now on.
     ///   - paused: The directions that are paused now.
     func addAgain(
         over connection: TCPSocket?,
-        _ timeouts: TransferTimeouts,
+        _ deadlines: TransferDeadlines,
         paused: TransferPause
     ) throws(TransferFailure) {
         self.connection = connection
+        self.deadlines = deadlines
         hasNewConnection = false
         flow.restart(paused: paused)
         sending.addAgain()
         times.addAgain(at: reporter.elapsed)
         idleTracker = IdleTracker()
-        try easy.apply(timeouts)
         try requireNewConnection(connection != nil || request.unixSocketPath != nil)
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.

@@ -8,6 +8,8 @@ protocol TransferContext: AnyObject {
     var loop: EventLoop { get }
     /// The trust that all transfers of this multi handle share.
     var trust: TrustContext { get }
+    /// Whether all transfers of this multi handle use HTTP/1.1 over TLS, too.
+    var usesHTTP1: Bool { get }
     /// A function that schedules a closure for another turn of the loop, so that the closure never runs within a
     /// callback of libcurl. The closure receives the transfer. If it does not return `CURLE_OK`, the transfer ends.
     ///

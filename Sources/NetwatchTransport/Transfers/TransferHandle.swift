@@ -3,7 +3,7 @@ internal import CNetwatchCurl
 /// An easy handle, with the memory to which its options point. Its callbacks receive this object as their context.
 ///
 /// Transfers of the same ``Shape`` use a handle one after another (``HandleStock``), because setting the options of a
-/// new handle takes longer than a small response. Between two transfers, only ``prepare(for:_:)`` sets options.
+/// new handle takes longer than a small response. Between two transfers, only ``prepare(for:)`` sets options.
 final class TransferHandle {
     /// The properties that transfers must have in common to use the same handle.
     struct Shape: Equatable {
@@ -47,15 +47,17 @@ final class TransferHandle {
 
     /// Creates a handle for a transfer.
     ///
-    /// - Parameter shape: The shape of the transfer; `nil` if no other transfer may use the handle.
+    /// - Parameters:
+    ///   - shape: The shape of the transfer; `nil` if no other transfer may use the handle.
+    ///   - usesHTTP1: Whether the transfer uses HTTP/1.1 over TLS, too.
     /// - Throws: ``TransferFailure`` if memory is exhausted or libcurl rejects an option.
-    init(for target: TransferTarget, shape: Shape?) throws(TransferFailure) {
+    init(for target: TransferTarget, shape: Shape?, usesHTTP1: Bool) throws(TransferFailure) {
         guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
         self.shape = shape
         self.easy = easy
         resolved = target.resolveList()
         try self.easy.apply(target.request)
-        if target.url.isSecure { try self.easy.applyTLS(of: target.request) }
+        if target.url.isSecure { try self.easy.applyTLS(of: target.request, usesHTTP1: usesHTTP1) }
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
         try self.easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
         try self.easy.set(CURLOPT_PRIVATE, pointer: context)
@@ -89,12 +91,10 @@ final class TransferHandle {
     ///
     /// - Parameters:
     ///   - transfer: The transfer that uses the handle from now on.
-    ///   - timeouts: Its timeouts, reduced by the time that has already passed.
-    func prepare(for transfer: Transfer, _ timeouts: TransferTimeouts) throws(TransferFailure) {
+    func prepare(for transfer: Transfer) throws(TransferFailure) {
         self.transfer = transfer
         message.clear()
         try easy.set(CURLOPT_URL, transfer.request.url)
-        try easy.apply(timeouts)
         guard headers != transfer.request.headers else { return }
         try use(transfer.request.headerList())
         headers = transfer.request.headers

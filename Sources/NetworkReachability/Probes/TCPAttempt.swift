@@ -38,7 +38,7 @@ actor TCPAttempt {
 
     private func begin() {
         started = .now
-        timer = loop.schedule(at: .now + timeout) { [weak self] in
+        timer = loop.scheduleLimit(timeout) { [weak self] in
             self?.assumeIsolated { $0.timeOut() }
         }
         let race = ConnectionRace(paths.map(\.candidate))

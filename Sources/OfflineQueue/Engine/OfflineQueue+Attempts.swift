@@ -113,6 +113,10 @@ extension OfflineQueue {
             let deadline = origin.advanced(by: moment)
             let task = Task {
                 guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else { return }
+                // If the process did not run, what the limit waits for may have arrived, such as the path's return.
+                if let grace = TimeLimits.grace(after: deadline.duration(to: .now)) {
+                    guard (try? await Task.sleep(for: grace, clock: .continuous)) != nil else { return }
+                }
                 self.timerFired(moment)
             }
             return (moment, task)

@@ -151,6 +151,44 @@ internal import Testing
         #expect(status == 200)
     }
 
+    @Test(
+        .timeLimit(.minutes(5)),
+        .enabled(if: TestAuthority.isAvailable, "needs openssl"),
+        arguments: [false, true]
+    )
+    func `after a response that is not valid in HTTP/2, the next attempt uses HTTP/1.1`(
+        mayBeSentTwice: Bool
+    ) async throws {
+        let server = try HostileHTTP2Server("http-1.1-upgrade")
+        let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": .disableEvaluation])
+        let session = SessionManager(serverTrustPolicyManager: manager)
+        let first = await outcome(
+            of: server.url,
+            method: "GET",
+            session: session,
+            mayBeSentTwice: mayBeSentTwice
+        )
+        let context = AttemptContext(
+            origin: try Origin(url: server.url),
+            mayBeSentTwice: mayBeSentTwice,
+            hasKey: false,
+            gateIsDown: false,
+            accept: nil
+        )
+        let classification = FailureTable.classify(first, of: context, now: start)
+        #expect(
+            classification.verdict == (mayBeSentTwice ? .retry(countsAsAttempt: true) : .held(.ambiguous))
+        )
+        #expect(classification.detail?.hasPrefix("the server violates HTTP/2") == true, "\(classification)")
+        let second = await outcome(
+            of: server.url,
+            method: "GET",
+            session: session,
+            mayBeSentTwice: mayBeSentTwice
+        )
+        guard case .response(200, _, _, _) = second else { return #expect(Bool(false), "\(second)") }
+    }
+
     static let strangeAnswers: [(bytes: [UInt8], words: String)] = [
         (Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8), #""SSH-2.0-OpenSSH_9.2p1\r\n""#),
         (Array("220 mail.example ESMTP\r\n".utf8), #""220 mail.example ESMTP\r\n""#),

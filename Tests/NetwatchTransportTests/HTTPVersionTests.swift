@@ -1,0 +1,58 @@
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Servers where one version of HTTP does not work.
+@Suite(.timeLimit(.minutes(5)), .enabled(if: TestAuthority.isAvailable, "needs openssl"))
+struct HTTPVersionTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    private func request(_ server: HostileHTTP2Server) -> TransferRequest {
+        var request = TransferRequest(url: server.url)
+        (request.trust.anchors, request.trust.checksHost) = (nil, false)
+        return request
+    }
+
+    @Test(
+        arguments: [
+            "upgrade", "connection", "keep-alive", "proxy-connection", "pseudo-field", "control-character",
+        ],
+        [true, false]
+    )
+    func `after a response that is not valid in HTTP/2, the next transfer uses HTTP/1.1`(
+        field: String,
+        reusesConnections: Bool
+    ) async throws {
+        let server = try HostileHTTP2Server("http-1.1-\(field)")
+        var request = request(server)
+        request.allowsConnectionReuse = reusesConnections
+        let failure = try #require(await engine.run(request).failure)
+        #expect(failure.code == 92 && failure.phase == .response)
+        #expect(failure.message.contains("the next request uses HTTP/1.1"))
+        for _ in 1...2 {
+            let record = await engine.run(request)
+            #expect(record.hasSucceeded && record.metrics?.httpVersion == "http/1.1")
+        }
+    }
+
+    @Test func `all sessions of an engine know where HTTP/2 has failed`() async throws {
+        let server = try HostileHTTP2Server("http-1.1-upgrade")
+        #expect(await engine.run(request(server)).failure?.code == 92)
+        let recorder = TransferRecorder()
+        let pool = TransferPool(engine: engine)
+        pool.start(request(server)) { for event in $0 { recorder.deliver(event) } }
+        #expect(await recorder.end().hasSucceeded)
+    }
+
+    @Test func `a server without HTTP/1.1 gets HTTP/2 again after HTTP/1.1 has failed`() async throws {
+        let server = try HostileHTTP2Server("invalid")
+        var codes: [Int32?] = []
+        for _ in 1...4 { codes.append(await engine.run(request(server)).failure?.code) }
+        // 8: the frames of HTTP/2 are not a response of HTTP/1.1.
+        #expect(codes == [92, 8, 92, 8])
+    }
+}
