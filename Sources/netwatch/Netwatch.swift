@@ -47,6 +47,7 @@ enum Main {
         setenv("LIBDISPATCH_LOG", "NO", 0)
         // Without the signal, write(2) reports a closed pipe as EPIPE, which `Printer` handles.
         signal(SIGPIPE, SIG_IGN)
+        SignalWatch.endProcess1BySignals()
         exit(await run(Arguments.exact()))
     }
 

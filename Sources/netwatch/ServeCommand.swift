@@ -147,7 +147,8 @@ struct ServeCommand: AsyncParsableCommand {
         signal(SIGCHLD, SIG_DFL)
         let signals = SignalWatch([SIGTERM, SIGINT], of: .service) { continuation.yield() }
         let hangUps = SignalWatch([SIGHUP], of: .service) { reload.yield() }
-        defer { withExtendedLifetime((signals, hangUps)) {} }
+        let orphans = Self.reapOrphans()
+        defer { withExtendedLifetime((signals, hangUps, orphans)) {} }
         do {
             try await daemon.run(until: stop, reloads: reloads)
         } catch let error as QueueError {
@@ -157,6 +158,15 @@ struct ServeCommand: AsyncParsableCommand {
         } catch let error as ControlSocketError {
             throw CommandError(.unknown, "\(error)")
         }
+    }
+
+    /// Reaps ended orphans from now on, if this is process 1 of a PID namespace.
+    private static func reapOrphans() -> SignalWatch? {
+        guard getpid() == 1 else { return nil }
+        let endedChildren = SignalWatch([SIGCHLD], of: .service) { ChildProcess.reapOrphans() }
+        // A shell that was replaced by this process may have left children that have ended.
+        ChildProcess.reapOrphans()
+        return endedChildren
     }
 
     /// Reads the configuration files and the environment variables. Options replace their values.

@@ -76,8 +76,8 @@ package struct HistoryBatch: Sendable {
 
     /// A change of the outages.
     enum OutageEvent: Hashable, Sendable {
-        case began(host: String, OutageCause, at: Int64, reason: String?)
-        case ended(host: String, at: Int64)
+        case began(host: String, OutageCause, at: HostTracker.Start, reason: String?)
+        case ended(host: String, at: HostTracker.Start)
         /// Hooks have reported that the host is up again.
         case reportedUp(host: String)
         /// Only these hosts are watched from now on.
@@ -123,7 +123,7 @@ package struct HistoryBatch: Sendable {
     }
 
     /// Ends the outage of a host that is not watched any more.
-    package mutating func endOutage(of host: String, at time: Int64) {
+    package mutating func endOutage(of host: String, at time: HostTracker.Start) {
         outages.append(.ended(host: host, at: time))
     }
 

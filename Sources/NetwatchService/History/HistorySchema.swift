@@ -14,6 +14,9 @@ enum HistorySchema {
         migrator.registerMigration("2") { database in
             try database.execute(sql: version2)
         }
+        migrator.registerMigration("3") { database in
+            try database.execute(sql: version3)
+        }
         return migrator
     }
 
@@ -66,5 +69,18 @@ enum HistorySchema {
             PRIMARY KEY (host_id, cause)
         ) STRICT, WITHOUT ROWID;
         INSERT INTO hook_outage SELECT host_id, cause, started_at FROM outage WHERE ended_at IS NULL;
+        """
+
+    private static let version3 = """
+        -- boot_id: the kernel's id of the boot to which the times of the boot clock belong; '' if it is not known. Such
+        -- times are in nanoseconds, and NULL if they were before that boot.
+        ALTER TABLE meta ADD COLUMN boot_id TEXT NOT NULL DEFAULT '';
+        ALTER TABLE meta ADD COLUMN written_boot INTEGER;
+        -- While an outage lasts, each write sets `started_at` to the time by the wall clock as it is set then.
+        ALTER TABLE outage ADD COLUMN started_boot INTEGER;
+        ALTER TABLE hook_outage ADD COLUMN started_boot INTEGER;
+        -- The first value of `started_at`, which identifies the outage.
+        ALTER TABLE hook_outage ADD COLUMN start_id INTEGER NOT NULL DEFAULT 0;
+        UPDATE hook_outage SET start_id = started_at;
         """
 }

@@ -1,26 +1,14 @@
 internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
+internal import NetwatchEventLoop
+internal import OfflineQueue
 internal import Synchronization
 
 /// The history of the watched hosts, in a separate database.
 ///
 /// Each bucket is written once a minute, so a crash loses at most a minute. Methods can be called from any thread.
 package final class HostHistory: Sendable {
-    /// An outage of a host. Times are in milliseconds since 1970.
-    package struct Outage: Hashable, Sendable {
-        package let host: String
-        package let cause: OutageCause
-        package let start: Int64
-        /// `nil` while the outage lasts.
-        package let end: Int64?
-        package let reason: String?
-    }
-
-    /// The longest time without a service after which an outage is continued: 5 min. After a longer time, the outage
-    /// ends at the time of the last write, because nothing was recorded since.
-    package static let longestPause: Int64 = 300_000
-
     /// How long outages and the buckets of days are kept: 365 days, the longest time that `netwatch history` shows.
     package static let defaultRetention = Duration.seconds(365 * 86_400)
     /// At least the 30 days of the longest uptime that the page shows.
@@ -34,13 +22,21 @@ package final class HostHistory: Sendable {
 
     /// Opens the database, or creates it with mode 0600.
     ///
-    /// - Parameter retention: How long outages and the buckets of days are kept. Default 365 days.
+    /// - Parameters:
+    ///   - retention: How long outages and the buckets of days are kept. Default 365 days.
+    ///   - bootID: The kernel's id of this boot, or `nil` if it is not known. Times of the boot clock in the file are used
+    ///     only within the boot in which they were written. Default: the system's id.
     /// - Throws: ``HistoryFault`` if the file cannot be used, or belongs to a newer version.
-    package init(path: String, retention: Duration = HostHistory.defaultRetention) throws {
+    package init(
+        path: String,
+        retention: Duration = HostHistory.defaultRetention,
+        bootID: String? = StoreClock.system.bootID
+    ) throws {
         self.path = path
         self.retention = Atomic(retention.components.seconds)
         do {
             database = try Self.open(path)
+            try database.write { try Self.forgetBootTimes(unlessOf: bootID ?? "", $0) }
         } catch {
             throw HistoryFault(path, error, isOpening: true)
         }
@@ -74,13 +70,13 @@ package final class HostHistory: Sendable {
         try database.close()
     }
 
-    private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
+    func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
         -> Value
     {
         try await reportingFaults { try await database.read(body) }
     }
 
-    private func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
+    func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
         -> Value
     {
         try await reportingFaults { try await database.write(body) }
@@ -99,21 +95,25 @@ package final class HostHistory: Sendable {
 
     /// Writes a batch in one transaction.
     ///
-    /// - Parameter now: Milliseconds since 1970.
-    package func write(_ batch: HistoryBatch, now: Int64) async throws {
+    /// - Parameter now: The current time.
+    package func write(_ batch: HistoryBatch, now: HostTracker.Moment) async throws {
         try await write { database in
-            for event in batch.outages { try Self.write(event, database) }
+            for table in OutageTable.allCases { try table.restateStarts(at: now, database) }
+            for event in batch.outages { try Self.write(event, now: now, database) }
             var ids: [String: Int64] = [:]
             for (key, bucket) in batch.buckets {
                 let id = try ids[key.host] ?? Self.id(of: key.host, database)
                 ids[key.host] = id
                 try Self.add(bucket, key, to: id, database)
             }
-            try database.execute(sql: "UPDATE meta SET written_at = ?", arguments: [now])
+            try database.execute(
+                sql: "UPDATE meta SET written_at = ?, written_boot = ?",
+                arguments: [now.wall, now.boot.nanoseconds]
+            )
         }
     }
 
-    private static func id(of host: String, _ database: Database) throws -> Int64 {
+    static func id(of host: String, _ database: Database) throws -> Int64 {
         try database.execute(sql: "INSERT OR IGNORE INTO host (name) VALUES (?)", arguments: [host])
         return try Int64.fetchOne(database, sql: "SELECT id FROM host WHERE name = ?", arguments: [host]) ?? 0
     }
@@ -143,44 +143,6 @@ package final class HostHistory: Sendable {
         )
     }
 
-    private static func write(_ event: HistoryBatch.OutageEvent, _ database: Database) throws {
-        switch event {
-        case .began(let host, let cause, let start, let reason):
-            let id = try id(of: host, database)
-            try end(id, at: start, database)
-            try database.execute(
-                sql: "INSERT INTO outage (host_id, cause, started_at, reason) VALUES (?, ?, ?, ?)",
-                arguments: [id, cause.rawValue, start, reason]
-            )
-            try database.execute(
-                sql: "INSERT OR IGNORE INTO hook_outage (host_id, cause, started_at) VALUES (?, ?, ?)",
-                arguments: [id, cause.rawValue, start]
-            )
-        case .ended(let host, let end):
-            try Self.end(try id(of: host, database), at: end, database)
-        case .reportedUp(let host): try endHookOutage(of: host, database)
-        case .watched(let hosts):
-            let hooked = try hookOutages(database)
-            for host in hooked.keys where !hosts.contains(host) { try endHookOutage(of: host, database) }
-        }
-    }
-
-    private static func endHookOutage(of host: String, _ database: Database) throws {
-        try database.execute(
-            sql: "DELETE FROM hook_outage WHERE host_id = (SELECT id FROM host WHERE name = ?)",
-            arguments: [host]
-        )
-    }
-
-    private static func end(_ host: Int64, at time: Int64, _ database: Database) throws {
-        try database.execute(
-            sql: """
-                UPDATE outage SET ended_at = max(started_at, ?) WHERE host_id = ? AND ended_at IS NULL
-                """,
-            arguments: [time, host]
-        )
-    }
-
     /// Removes what is older than its retention, and hosts without any history.
     ///
     /// - Parameter now: Milliseconds since 1970.
@@ -207,43 +169,6 @@ package final class HostHistory: Sendable {
     }
 
     // MARK: Reading
-
-    /// Returns the current outages by host. Before that, ends the recorded outages if the service has not run for too
-    /// long.
-    ///
-    /// - Parameter now: Milliseconds since 1970.
-    package func resume(now: Int64) async throws -> [String: HostTracker.Outage] {
-        try await write { database in
-            let written = try Int64.fetchOne(database, sql: "SELECT written_at FROM meta") ?? 0
-            if now - written > Self.longestPause {
-                try database.execute(
-                    sql: "UPDATE outage SET ended_at = max(started_at, ?) WHERE ended_at IS NULL",
-                    arguments: [written]
-                )
-            }
-            let open = try Self.outages(database, where: "ended_at IS NULL", [])
-            return Dictionary(
-                open.map { ($0.host, HostTracker.Outage(cause: $0.cause, since: $0.start)) }
-            ) { first, _ in first }
-        }
-    }
-
-    /// Returns the outages whose end hooks have not reported, by host: when the host was first down for each cause
-    /// since it was last up, in milliseconds since 1970. The state of the host may be unknown now.
-    package func hookOutages() async throws -> [String: [OutageCause: Int64]] {
-        try await read { try Self.hookOutages($0) }
-    }
-
-    private static func hookOutages(_ database: Database) throws -> [String: [OutageCause: Int64]] {
-        let rows = try Row.fetchAll(
-            database,
-            sql: "SELECT name, cause, started_at FROM hook_outage JOIN host ON host.id = host_id"
-        )
-        return rows.reduce(into: [:]) { outages, row in
-            let (host, start): (String, Int64) = (row["name"], row["started_at"])
-            outages[host, default: [:]][OutageCause(rawValue: row["cause"]) ?? .remote] = start
-        }
-    }
 
     /// Returns the buckets of a host from a time on, by their start; both in seconds since 1970.
     package func buckets(of host: String, _ tier: HistoryTier, since: Int64) async throws -> [Int64:
@@ -275,44 +200,6 @@ package final class HostHistory: Sendable {
                 arguments: [tier.rawValue, since]
             )
             return Dictionary(rows.map { ($0["name"], HistoryBucket($0)) }) { first, _ in first }
-        }
-    }
-
-    /// Returns the newest outages that lasted after a time, the newest first.
-    ///
-    /// - Parameters:
-    ///   - host: The name of the host; `nil` for all hosts.
-    ///   - since: Milliseconds since 1970.
-    ///   - limit: The maximum number.
-    package func outages(of host: String?, since: Int64, limit: Int) async throws -> [Outage] {
-        try await read { database in
-            try Self.outages(
-                database,
-                where: "ifnull(ended_at, ?) >= ? AND (? IS NULL OR name = ?)",
-                [Int64.max, since, host, host],
-                limit: limit
-            )
-        }
-    }
-
-    private static func outages(
-        _ database: Database,
-        where condition: String,
-        _ arguments: StatementArguments,
-        limit: Int = 10_000
-    ) throws -> [Outage] {
-        let sql = """
-            SELECT name, cause, started_at, ended_at, reason FROM outage JOIN host ON host.id = host_id
-            WHERE \(condition) ORDER BY started_at DESC LIMIT \(limit)
-            """
-        return try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
-            Outage(
-                host: row["name"],
-                cause: OutageCause(rawValue: row["cause"]) ?? .remote,
-                start: row["started_at"],
-                end: row["ended_at"],
-                reason: row["reason"]
-            )
         }
     }
 }

@@ -48,12 +48,12 @@ package actor HookReporter {
     /// The previous run may have ended before it has reported the outage. Its webhooks are therefore enqueued again. If
     /// the queue knows them, this has no effect. Programs have no such protection, so they are not run again.
     ///
-    /// - Parameter now: Milliseconds since 1970.
-    func resume(_ outage: HookOutage, of host: WatchedHost, now: Int64) async {
+    /// - Parameter now: The current time.
+    func resume(_ outage: HookOutage, of host: WatchedHost, now: HostTracker.Moment) async {
         outages[host.name] = outage
-        let began = alerts(.down, of: host, outage) { _ in true }
+        let began = alerts(.down, of: host, outage, now: now) { _ in true }
         for case (let alert, .webhook(let webhook)) in began
-        where now - alert.downSince <= Self.longestRepeat {
+        where now.wall - alert.downSince <= Self.longestRepeat {
             await send(alert, to: webhook)
         }
     }
@@ -81,9 +81,8 @@ package actor HookReporter {
         switch change.new {
         case .unknown: return []
         case .down(let cause):
-            let outage = HostTracker.Outage(cause: cause, since: change.since)
-            return begin(outage, of: host, reason: change.reason)
-        case .up: return end(of: host, at: change.since)
+            return begin(HostTracker.Outage(cause: cause, since: change.since), of: host, change)
+        case .up: return end(of: host, change)
         }
     }
 
@@ -91,18 +90,21 @@ package actor HookReporter {
     private func begin(
         _ outage: HostTracker.Outage,
         of host: WatchedHost,
-        reason: String?
+        _ change: HostTracker.Change
     ) -> [(HostAlert, Hook.Action)] {
         let before = outages[host.name] ?? HookOutage()
         var after = before
         after.add(outage.cause, since: outage.since)
         outages[host.name] = after
-        return alerts(.down, of: host, after, reason: reason) { before.start($0.causes) == nil }
+        return alerts(.down, of: host, after, reason: change.reason, now: change.time) {
+            before.start($0.causes, now: change.time) == nil
+        }
     }
 
-    private func end(of host: WatchedHost, at time: Int64) -> [(HostAlert, Hook.Action)] {
+    private func end(of host: WatchedHost, _ change: HostTracker.Change) -> [(HostAlert, Hook.Action)] {
         guard let outage = outages.removeValue(forKey: host.name) else { return [] }
-        return alerts(.up, of: host, outage, upSince: time) { _ in true }
+        let upSince = change.since.wall(at: change.time)
+        return alerts(.up, of: host, outage, upSince: upSince, now: change.time) { _ in true }
     }
 
     private func alerts(
@@ -111,19 +113,22 @@ package actor HookReporter {
         _ outage: HookOutage,
         reason: String? = nil,
         upSince: Int64? = nil,
+        now: HostTracker.Moment,
         where isDue: (Hook) -> Bool
     ) -> [(HostAlert, Hook.Action)] {
         hooks.compactMap { hook in
             guard hook.events.contains(event), hook.concerns(host.name), isDue(hook),
-                let start = outage.start(hook.causes)
+                let start = outage.start(hook.causes, now: now)
             else { return nil }
+            let downSince = start.since.wall(at: now)
             let alert = HostAlert(
                 event: event,
                 host: host.name,
                 check: host.checkText,
                 cause: start.cause,
                 reason: reason,
-                downSince: start.since,
+                outage: start.since.id,
+                downSince: min(downSince, upSince ?? downSince),
                 upSince: upSince
             )
             return (alert, hook.action)

@@ -10,6 +10,8 @@ struct HostAlert: Hashable, Sendable {
     let cause: OutageCause
     /// Why the host is down; `nil` if that is not known.
     let reason: String?
+    /// Identifies the outage among those of the host; see ``HostTracker/Start/id``.
+    let outage: Int64
     /// When the outage began, in milliseconds since 1970.
     let downSince: Int64
     /// When the host was up again; `nil` if it is down.
@@ -76,6 +78,6 @@ extension HostAlert {
     /// Returns the id of the request that reports the alert to a URL, which is also its idempotency key. The same event
     /// of the same outage always has the same id.
     func id(to url: String) throws(QueueError) -> String {
-        try UUIDv8.make(hashing: "netwatch hook \(event.rawValue) \(downSince) \(host) \(url)")
+        try UUIDv8.make(hashing: "netwatch hook \(event.rawValue) \(outage) \(host) \(url)")
     }
 }

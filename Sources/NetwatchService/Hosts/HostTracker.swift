@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Decides whether one host is up, from observations of it. A pure value.
 ///
 /// - A lost path makes the host down immediately, because the kernel knows that nothing can be sent. So does a captive
@@ -9,19 +11,6 @@
 /// The tracker also accounts for the time that the host spent in each state. Time that a later observation may still
 /// assign to another state is not accounted until that is decided.
 package struct HostTracker: Sendable {
-    /// A point in time on two clocks.
-    package struct Moment: Hashable, Sendable {
-        /// Milliseconds since 1970 on the wall clock.
-        package let wall: Int64
-        /// The time on a clock that cannot be set and that stops while the machine is suspended.
-        package let running: Duration
-
-        package init(wall: Int64, running: Duration) {
-            self.wall = wall
-            self.running = running
-        }
-    }
-
     /// A time in which the state did not change, in milliseconds since 1970.
     package struct Span: Hashable, Sendable {
         package let state: HostState
@@ -34,20 +23,21 @@ package struct HostTracker: Sendable {
         package let old: HostState
         package let new: HostState
         /// When the old state began; `nil` if it was the first.
-        package let oldSince: Int64?
+        package let oldSince: Start?
         /// When the new state began. This may be before the observation that decided it.
-        package let since: Int64
+        package let since: Start
         /// Why the host is down or unknown.
         package let reason: String?
+        /// The time of the observation that decided it.
+        package let time: Moment
     }
 
     /// The beginning of an outage.
     package struct Outage: Hashable, Sendable {
         package let cause: OutageCause
-        /// Milliseconds since 1970.
-        package let since: Int64
+        package let since: Start
 
-        package init(cause: OutageCause, since: Int64) {
+        package init(cause: OutageCause, since: Start) {
             self.cause = cause
             self.since = since
         }
@@ -61,8 +51,8 @@ package struct HostTracker: Sendable {
     }
 
     package private(set) var state: HostState
-    /// When the state began, in milliseconds since 1970; `nil` before the first observation.
-    package private(set) var since: Int64?
+    /// When the state began; `nil` before the first observation.
+    package private(set) var since: Start?
     /// Why the host is down or unknown, or why the last probe of a host that is up failed.
     package private(set) var reason: String?
     /// The latency of the last successful probe.
@@ -159,12 +149,14 @@ package struct HostTracker: Sendable {
         self.reason = reason
         guard new != state || since == nil else { return (nil, account(until: now)) }
         let before = span(until: begin, endingAt: now)
+        let start = wall(of: begin, now: now)
         let change = Change(
             old: state,
             new: new,
             oldSince: since,
-            since: wall(of: begin, now: now),
-            reason: reason
+            since: Start(id: start, recorded: start, boot: begin.boot),
+            reason: reason,
+            time: now
         )
         accounted = begin
         state = new
@@ -185,13 +177,6 @@ package struct HostTracker: Sendable {
 
     /// Returns the time of a moment on the wall clock as it is set now.
     private func wall(of moment: Moment, now: Moment) -> Int64 {
-        now.wall - (now.running - moment.running).milliseconds
-    }
-}
-
-extension Duration {
-    /// The whole milliseconds of the duration.
-    package var milliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+        now.wall - (now.boot - moment.boot).milliseconds
     }
 }

@@ -6,10 +6,24 @@ internal import OfflineQueue
 
 /// Watches the configured hosts, logs their changes, records their history and passes their changes to the hooks.
 package actor HostMonitor {
-    private struct Entry {
+    fileprivate struct Entry {
         let watch: HostWatch
         var tracker: HostTracker
+        /// Without the times.
         var snapshot: HostSnapshot
+        /// When the last probe ended.
+        var probed: HostTracker.Start?
+        /// When the last successful probe ended.
+        var succeeded: HostTracker.Start?
+
+        /// What is known about the host, with the times by the wall clock as it is set now.
+        func snapshot(at now: HostTracker.Moment) -> HostSnapshot {
+            var snapshot = snapshot
+            snapshot.since = tracker.since?.wall(at: now)
+            snapshot.probedAt = probed?.wall(at: now)
+            snapshot.succeededAt = succeeded?.wall(at: now)
+            return snapshot
+        }
     }
 
     private struct Observation: Sendable {
@@ -125,12 +139,15 @@ package actor HostMonitor {
             add(host)
         }
         order = hosts.map(\.name)
-        for name in outages.keys { batch.endOutage(of: name, at: clock().wall) }
+        for name in outages.keys { batch.endOutage(of: name, at: HostTracker.Start(clock())) }
         outages = [:]
     }
 
     /// What is known about each host, in the order of the configuration.
-    package var snapshots: [HostSnapshot] { order.compactMap { entries[$0]?.snapshot } }
+    package var snapshots: [HostSnapshot] {
+        let now = clock()
+        return order.compactMap { entries[$0]?.snapshot(at: now) }
+    }
 
     /// Returns the buckets of a tier that have not been written yet, by host and start.
     func unwritten(_ tier: HistoryTier) -> [String: [Int64: HistoryBucket]] {
@@ -198,7 +215,7 @@ package actor HostMonitor {
         guard watches[name] == observation.watch, var entry = entries[name] else { return nil }
         let (change, spans) = entry.tracker.take(observation.report, at: observation.time)
         for span in spans { batch.add(span, of: name) }
-        entry.snapshot.record(observation.report, at: observation.time.wall)
+        entry.record(observation.report, at: observation.time)
         entry.snapshot.show(entry.tracker)
         recordProbe(observation)
         if let change {
@@ -230,7 +247,8 @@ package actor HostMonitor {
         case (_, .down(let cause)):
             logger.warning("host `\(name)` is down (\(cause.rawValue))\(reason)")
         case (.down, .up):
-            let since = change.oldSince.map { "; it was down since \(Date(milliseconds: $0).rfc3339)" } ?? ""
+            let start = change.oldSince?.wall(at: change.time)
+            let since = start.map { "; it was down since \(Date(milliseconds: $0).rfc3339)" } ?? ""
             logger.notice("host `\(name)` is up\(since)")
         case (_, .up): logger.notice("host `\(name)` is up")
         case (.unknown, .unknown): break
@@ -243,9 +261,9 @@ package actor HostMonitor {
     /// Passes the outages of the history to the hooks, and returns them.
     private func resume() async -> [String: HostTracker.Outage] {
         guard let history else { return [:] }
-        let now = clock().wall
+        let now = clock()
         var recorded: [String: HostTracker.Outage] = [:]
-        var hookOutages: [String: [OutageCause: Int64]] = [:]
+        var hookOutages: [String: [OutageCause: HostTracker.Start]] = [:]
         do {
             recorded = try await history.resume(now: now)
             hookOutages = try await history.hookOutages()
@@ -292,7 +310,7 @@ package actor HostMonitor {
     private func writeBatch() async {
         guard !batch.isEmpty else { return }
         guard let history else { return batch.shrink(to: Self.mostWaiting) }
-        let (written, now) = (batch, clock().wall)
+        let (written, now) = (batch, clock())
         batch = HistoryBatch()
         do {
             try await history.write(written, now: now)
@@ -308,44 +326,28 @@ package actor HostMonitor {
     }
 }
 
-extension HostSnapshot {
+extension HostMonitor.Entry {
     /// Counts a probe.
-    fileprivate mutating func record(_ report: HostReport, at time: Int64) {
+    fileprivate mutating func record(_ report: HostReport, at time: HostTracker.Moment) {
         switch report {
         case .success(let latency):
-            successes += 1
-            succeededAt = time
-            probedAt = time
-            if let latency { latencies.add(latency) }
+            snapshot.successes += 1
+            succeeded = HostTracker.Start(time)
+            probed = succeeded
+            if let latency { snapshot.latencies.add(latency) }
         case .failure, .captive:
-            failures += 1
-            probedAt = time
+            snapshot.failures += 1
+            probed = HostTracker.Start(time)
         case .unknown, .noPath, .path: break
         }
     }
+}
 
+extension HostSnapshot {
     fileprivate mutating func show(_ tracker: HostTracker) {
         state = tracker.state
         isDegraded = tracker.isDegraded
-        since = tracker.since
         reason = tracker.reason
         latency = tracker.latency
     }
-}
-
-extension HostTracker.Moment {
-    /// The current time.
-    package static var now: HostTracker.Moment {
-        HostTracker.Moment(
-            wall: Int64(Date().timeIntervalSince1970 * 1000),
-            running: SuspendingClock.now.sinceStart
-        )
-    }
-}
-
-extension SuspendingClock.Instant {
-    /// A fixed reference, because an instant cannot be read as a number.
-    private static let start = SuspendingClock.now
-
-    fileprivate var sinceStart: Duration { self - Self.start }
 }

@@ -43,6 +43,8 @@ package final class ChildProcess: Sendable {
     }
 
     private let state = Lock(State())
+    /// The children that a thread waits for by their ids.
+    private static let awaited = Lock<Set<pid_t>>([])
 
     /// Runs a program until it ends. Must be called only once.
     ///
@@ -110,9 +112,15 @@ package final class ChildProcess: Sendable {
         _ output: Output
     ) -> Result<Ending, SystemError> {
         let child: pid_t
-        switch Self.spawn(command, environment, output) {
-        case .success(let started): child = started
-        case .failure(let error): return .failure(error)
+        do throws(SystemError) {
+            child = try Self.awaited.withLock { awaited throws(SystemError) in
+                // Under the lock, because the child may end before its id is known.
+                let child = try Self.spawn(command, environment, output)
+                awaited.insert(child)
+                return child
+            }
+        } catch {
+            return .failure(error)
         }
         state.withLock { state in
             state.pid = child
@@ -125,9 +133,7 @@ package final class ChildProcess: Sendable {
             state.pid = nil
             if state.signal != nil { _ = kill(-child, SIGKILL) }
         }
-        var status: CInt = 0
-        while waitpid(child, &status, 0) == -1, errno == EINTR {}
-        return .success(Ending(status: status))
+        return .success(Ending(status: Self.reap(child)))
     }
 
     // MARK: Starting
@@ -136,7 +142,7 @@ package final class ChildProcess: Sendable {
         _ command: [String],
         _ environment: [String: String],
         _ output: Output
-    ) -> Result<pid_t, SystemError> {
+    ) throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
@@ -165,7 +171,8 @@ package final class ChildProcess: Sendable {
                 posix_spawn(&pid, command[0], &actions, &attributes, argv, envp)
             }
         }
-        return error == 0 ? .success(pid) : .failure(SystemError(call: "posix_spawn", errno: error))
+        guard error == 0 else { throw SystemError(call: "posix_spawn", errno: error) }
+        return pid
     }
 
     private static func add(_ output: Output, to actions: inout posix_spawn_file_actions_t) {
@@ -176,6 +183,39 @@ package final class ChildProcess: Sendable {
             posix_spawn_file_actions_adddup2(&actions, descriptor, STDOUT_FILENO)
             posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
         }
+    }
+}
+
+// MARK: - Reaping
+
+extension ChildProcess {
+    /// Reaps the ended children of process 1 that no thread waits for; does nothing in other processes.
+    ///
+    /// A process whose parent has ended becomes a child of process 1 of its PID namespace. In a container this can be
+    /// netwatch, and the processes that programs of hooks leave behind would otherwise stay zombies.
+    package static func reapOrphans() {
+        guard getpid() == 1 else { return }
+        awaited.withLock { awaited in
+            while let child = endedChild(), !awaited.contains(child) { _ = waitpid(child, nil, WNOHANG) }
+        }
+    }
+
+    /// Returns the exit status of a child that has ended. The kernel shows only one of the ended children at a time, so
+    /// others may have been hidden by this one.
+    private static func reap(_ child: pid_t) -> CInt {
+        var status: CInt = 0
+        while waitpid(child, &status, 0) == -1, errno == EINTR {}
+        _ = awaited.withLock { $0.remove(child) }
+        reapOrphans()
+        return status
+    }
+
+    /// Returns one of the children that have ended and were not reaped; `nil` if there is none.
+    private static func endedChild() -> pid_t? {
+        var information = siginfo_t()
+        guard waitid(P_ALL, 0, &information, WEXITED | WNOHANG | WNOWAIT) == 0 else { return nil }
+        let child = information._sifields._sigchld.si_pid
+        return child == 0 ? nil : child
     }
 }
 

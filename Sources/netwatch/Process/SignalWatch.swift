@@ -58,6 +58,16 @@ final class SignalWatch {
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
+    /// Makes signals end the process if it is process 1 of a PID namespace, for example of a container. The kernel drops
+    /// a signal to process 1 whose action is the default one (pid_namespaces(7)).
+    static func endProcess1BySignals() {
+        guard getpid() == 1 else { return }
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] where !isIgnored(signal) {
+            // The exit status that a shell shows for the signal.
+            Glibc.signal(signal) { _exit(128 + $0) }
+        }
+    }
+
     /// Ends the process by the signal itself, so that the parent process sees which signal it was.
     static func endProcess(by signal: CInt) -> Never {
         Glibc.signal(signal, SIG_DFL)
@@ -66,6 +76,7 @@ final class SignalWatch {
         sigaddset(&signals, signal)
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
         raise(signal)
+        // Process 1 of a PID namespace is still running.
         exit(128 + signal)
     }
 }

@@ -35,6 +35,7 @@ internal import Testing
         check: "tcp db:5432",
         cause: .remote,
         reason: "two\nlines",
+        outage: 1000,
         downSince: 1000,
         upSince: 2000
     )
@@ -146,11 +147,18 @@ internal import Testing
         let reporter = HookReporter(logger: .recording(messages)) { _, _ in }
         await reporter.use([Hook(.program(HookProgram(path: "/nonexistent/program")))])
         let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "192.0.2.1")))
-        let outage = HookOutage([.remote: 1000])
+        let outage = HookOutage([.remote: .at(1000)])
         // A program is not run again for an outage of the previous run.
-        await reporter.resume(outage, of: host, now: 2000)
+        await reporter.resume(outage, of: host, now: .at(2000))
         #expect(messages.values.count == 1)
-        let up = HostTracker.Change(old: .down(.remote), new: .up, oldSince: 1000, since: 3000, reason: nil)
+        let up = HostTracker.Change(
+            old: .down(.remote),
+            new: .up,
+            oldSince: .at(1000),
+            since: .at(3000),
+            reason: nil,
+            time: .at(3000)
+        )
         await reporter.report(up, of: host)
         try await messages.wait { $0.count == 2 }
         let program = "the program `/nonexistent/program` of a hook"

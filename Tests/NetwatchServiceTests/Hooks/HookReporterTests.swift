@@ -58,9 +58,18 @@ struct HookReporterTests {
     private static func change(
         _ state: HostState,
         at time: Int64,
-        _ reason: String? = nil
+        _ reason: String? = nil,
+        step: Int64 = 0
     ) -> HostTracker.Change {
-        HostTracker.Change(old: .unknown, new: state, oldSince: nil, since: time, reason: reason)
+        let now = HostTracker.Moment.at(time, step: step)
+        return HostTracker.Change(
+            old: .unknown,
+            new: state,
+            oldSince: nil,
+            since: HostTracker.Start(now),
+            reason: reason,
+            time: now
+        )
     }
 
     @Test func `the beginning and the end of an outage are sent in order, as JSON`() async throws {
@@ -149,7 +158,7 @@ struct HookReporterTests {
         let db = try Self.host("db")
         await first.report(Self.change(.down(.remote), at: 1000, "connection refused"), of: db)
         let second = await reporter(Self.hook())
-        await second.resume(HookOutage([.remote: 1000]), of: db, now: 60_000)
+        await second.resume(HookOutage([.remote: .at(1000)]), of: db, now: .at(60_000))
         // The monitor reports the end again if the previous run has not recorded it. The time then differs.
         await first.report(Self.change(.up, at: 70_000), of: db)
         await second.report(Self.change(.up, at: 80_000), of: db)
@@ -157,13 +166,34 @@ struct HookReporterTests {
         #expect(ids.count == 4 && ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2])
     }
 
+    @Test(arguments: [1_209_600_000, -400] as [Int64])
+    func `both times of an outage are by the clock as it is set at its end`(step: Int64) async throws {
+        let reporter = await reporter(Self.hook())
+        let db = try Self.host("db")
+        await reporter.report(Self.change(.down(.remote), at: 1000), of: db)
+        await reporter.report(Self.change(.up, at: 1300, step: step), of: db)
+        let up = try #require(try queue.objects.last)
+        // A correction of less than 2 s does not change the start, which is then not after the end.
+        let times =
+            step < 2000
+            ? ["1970-01-01T00:00:00.900Z", "1970-01-01T00:00:00.900Z"]
+            : ["1970-01-15T00:00:01.000Z", "1970-01-15T00:00:01.300Z"]
+        #expect([up["down_since"] as? String, up["up_since"] as? String] == times)
+        // The id is that of a run for which the clock was right from the beginning.
+        let second = await self.reporter(Self.hook())
+        await second.resume(HookOutage([.remote: .at(1000)]), of: db, now: .at(1200))
+        await second.report(Self.change(.up, at: 1400), of: db)
+        let ids = queue.ids
+        #expect(ids[0] == ids[2] && ids[1] == ids[3])
+    }
+
     @Test func `a new run reports only the end of an old outage, whose webhook the queue may have forgotten`()
         async throws
     {
         let reporter = await reporter(Self.hook())
         let db = try Self.host("db")
-        let outage = HookOutage([.remote: 1000])
-        await reporter.resume(outage, of: db, now: 1000 + 13 * 3_600_000)
+        let outage = HookOutage([.remote: .at(1000)])
+        await reporter.resume(outage, of: db, now: .at(1000 + 13 * 3_600_000))
         #expect(try queue.events == [])
         await reporter.report(Self.change(.up, at: 1000 + 14 * 3_600_000), of: db)
         #expect(try queue.events == ["up db remote"])
@@ -175,7 +205,7 @@ struct HookReporterTests {
         await first.report(Self.change(.down(.local), at: 1000), of: db)
         await first.report(Self.change(.down(.remote), at: 2000), of: db)
         let second = await reporter(Self.hook(causes: [.local, .remote]))
-        await second.resume(HookOutage([.local: 1000, .remote: 2000]), of: db, now: 60_000)
+        await second.resume(HookOutage([.local: .at(1000), .remote: .at(2000)]), of: db, now: .at(60_000))
         await second.report(Self.change(.down(.remote), at: 70_000), of: db)
         await second.report(Self.change(.up, at: 80_000), of: db)
         #expect(try queue.events == ["down db local", "down db local", "up db local"])

@@ -6,6 +6,7 @@ internal import Testing
 
 @Suite struct HostHistoryTests {
     private let directory: ScratchDirectory
+    private typealias Start = HostTracker.Start
     private let history: HostHistory
     /// 2026-11-24 00:00:00 UTC, in milliseconds since 1970.
     private static let midnight: Int64 = 1_795_478_400_000
@@ -16,7 +17,7 @@ internal import Testing
     }
 
     private static func span(_ state: HostState, _ start: Int64, _ end: Int64) -> HostTracker.Span {
-        var tracker = HostTracker(fall: 1, rise: 1, now: .init(wall: midnight + start * 1000, running: .zero))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .at(midnight + start * 1000))
         let report: HostReport =
             switch state {
             case .up: .success(latency: nil)
@@ -24,8 +25,8 @@ internal import Testing
             case .down(.remote): .failure("timeout")
             case .unknown: .path
             }
-        _ = tracker.take(report, at: .init(wall: midnight + start * 1000, running: .zero))
-        let end = HostTracker.Moment(wall: midnight + end * 1000, running: .seconds(end - start))
+        _ = tracker.take(report, at: .at(midnight + start * 1000))
+        let end = HostTracker.Moment.at(midnight + end * 1000)
         return tracker.account(until: end)[0]
     }
 
@@ -33,7 +34,7 @@ internal import Testing
         var batch = HistoryBatch()
         batch.add(Self.span(.up, 3590, 3605), of: "api")
         batch.add(Self.span(.down(.remote), 3605, 3610), of: "api")
-        try await history.write(batch, now: Self.midnight)
+        try await history.write(batch, now: .at(Self.midnight))
         let minutes = try await history.buckets(of: "api", .minute, since: 0)
         let start = Self.midnight / 1000
         #expect(minutes.mapValues(\.up) == [start + 3540: 10_000, start + 3600: 5000])
@@ -52,7 +53,7 @@ internal import Testing
                 latency: .milliseconds(latency),
                 isSuccess: latency < 400
             )
-            try await history.write(batch, now: Self.midnight)
+            try await history.write(batch, now: .at(Self.midnight))
         }
         try history.close()
         let again = try HostHistory(path: directory.file("history.sqlite"))
@@ -82,7 +83,7 @@ internal import Testing
     @Test func `each tier is removed after its own time`() async throws {
         var batch = HistoryBatch()
         batch.add(Self.span(.up, 0, 60), of: "api")
-        try await history.write(batch, now: Self.midnight)
+        try await history.write(batch, now: .at(Self.midnight))
         let day: Int64 = 86_400_000
         for (days, kept) in [(1, [1, 1, 1]), (2, [0, 1, 1]), (32, [0, 0, 1]), (367, [0, 0, 0])] {
             try await history.removeOld(now: Self.midnight + Int64(days) * day)
@@ -97,9 +98,9 @@ internal import Testing
     @Test func `days and outages are kept for the configured time`() async throws {
         var batch = HistoryBatch()
         batch.add(Self.span(.up, 0, 60), of: "api")
-        try await history.write(batch, now: Self.midnight)
+        try await history.write(batch, now: .at(Self.midnight))
         try await beginOutage()
-        _ = try await history.resume(now: Self.midnight + 3_600_000)
+        _ = try await history.resume(now: .at(Self.midnight + 3_600_000))
         let short = try HostHistory(path: directory.file("history.sqlite"), retention: .seconds(40 * 86_400))
         for (days, kept) in [(39, 1), (42, 0)] {
             try await short.removeOld(now: Self.midnight + Int64(days) * 86_400_000)
@@ -113,7 +114,7 @@ internal import Testing
     @Test func `a new retention applies to the next removal`() async throws {
         var batch = HistoryBatch()
         batch.add(Self.span(.up, 0, 60), of: "api")
-        try await history.write(batch, now: Self.midnight)
+        try await history.write(batch, now: .at(Self.midnight))
         let later = Self.midnight + 42 * 86_400_000
         try await history.removeOld(now: later)
         #expect(try await history.buckets(of: "api", .day, since: 0).count == 1)
@@ -123,25 +124,107 @@ internal import Testing
     }
 
     private func beginOutage() async throws {
-        var tracker = HostTracker(fall: 1, rise: 1, now: .init(wall: Self.midnight, running: .zero))
-        let down = tracker.take(.failure("timeout"), at: .init(wall: Self.midnight, running: .zero))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .at(Self.midnight))
+        let down = tracker.take(.failure("timeout"), at: .at(Self.midnight))
         var batch = HistoryBatch()
         batch.add(try #require(down.change), of: "api")
-        try await history.write(batch, now: Self.midnight + 60_000)
+        try await history.write(batch, now: .at(Self.midnight + 60_000))
     }
 
     @Test func `a restart within five minutes continues an outage`() async throws {
         try await beginOutage()
-        let open = try await history.resume(now: Self.midnight + 60_000 + 299_000)
-        #expect(open == ["api": HostTracker.Outage(cause: .remote, since: Self.midnight)])
+        let open = try await history.resume(now: .at(Self.midnight + 60_000 + 299_000))
+        #expect(open == ["api": HostTracker.Outage(cause: .remote, since: .at(Self.midnight))])
     }
 
     @Test func `after a longer pause, an outage ended when the history was last written`() async throws {
         try await beginOutage()
-        #expect(try await history.resume(now: Self.midnight + 60_000 + 301_000) == [:])
+        #expect(try await history.resume(now: .at(Self.midnight + 60_000 + 301_000)) == [:])
         let outages = try await history.outages(of: "api", since: 0, limit: 10)
         #expect(outages.map(\.end) == [Self.midnight + 60_000])
         #expect(outages.map(\.reason) == ["timeout"])
+    }
+
+    // MARK: Steps of the wall clock
+
+    private static let twoWeeks: Int64 = 14 * 86_400_000
+
+    /// Returns the times of the only outage in seconds since midnight.
+    private static func times(in history: HostHistory) async throws -> [Int64?] {
+        let outage = try #require(try await history.outages(of: "api", since: 0, limit: 10).first)
+        return [outage.start, outage.end].map { $0.map { ($0 - midnight) / 1000 } }
+    }
+
+    /// Returns another owner of the file, as after a restart.
+    private func reopened(bootID: String?) throws -> HostHistory {
+        try history.close()
+        return try HostHistory(path: directory.file("history.sqlite"), bootID: bootID)
+    }
+
+    @Test(arguments: [twoWeeks, -twoWeeks])
+    func `an outage in which the clock is set has its length, by the clock as it is set last`(
+        step: Int64
+    ) async throws {
+        try await beginOutage()
+        let minute = HostTracker.Moment.at(Self.midnight + 120_000, step: step)
+        try await history.write(HistoryBatch(), now: minute)
+        #expect(try await Self.times(in: history) == [step / 1000, nil])
+        var batch = HistoryBatch()
+        let end = HostTracker.Moment.at(Self.midnight + 180_000, step: step)
+        batch.endOutage(of: "api", at: Start(end))
+        try await history.write(batch, now: end)
+        #expect(try await Self.times(in: history) == [step / 1000, step / 1000 + 180])
+    }
+
+    @Test(arguments: [twoWeeks, -twoWeeks])
+    func `an outage that was not written before the clock was set has its length`(step: Int64) async throws {
+        let end = Self.midnight + 1000
+        try await history.write(
+            Self.batch(.failure("timeout"), .success(latency: nil)),
+            now: .at(end + 60_000, step: step)
+        )
+        #expect(try await Self.times(in: history) == [step / 1000, step / 1000 + 1])
+    }
+
+    @Test(arguments: [twoWeeks, -twoWeeks])
+    func `after a restart in the same boot, the boot clock measures the pause and the outage`(
+        step: Int64
+    ) async throws {
+        let first = try reopened(bootID: "a")
+        try await first.write(Self.batch(.failure("timeout")), now: .at(Self.midnight + 60_000))
+        try first.close()
+        let second = try HostHistory(path: directory.file("history.sqlite"), bootID: "a")
+        let soon = HostTracker.Moment.at(Self.midnight + 359_000, step: step)
+        let open = try #require(try await second.resume(now: soon)["api"])
+        #expect(soon.wall - open.since.wall(at: soon) == 359_000)
+        let hooked = try #require(try await second.hookOutages()["api"]?[.remote])
+        #expect(hooked.id == Self.midnight && soon.wall - hooked.wall(at: soon) == 359_000)
+        let late = HostTracker.Moment.at(Self.midnight + 361_000, step: step)
+        #expect(try await second.resume(now: late) == [:])
+        #expect(try await Self.times(in: second) == [step / 1000, step / 1000 + 60])
+        try second.close()
+    }
+
+    @Test(arguments: ["b", nil])
+    func `after a reboot, the times of the last write are used`(bootID: String?) async throws {
+        let first = try reopened(bootID: bootID == nil ? nil : "a")
+        try await first.write(Self.batch(.failure("timeout")), now: .at(Self.midnight))
+        let set = HostTracker.Moment.at(Self.midnight + 60_000, step: Self.twoWeeks)
+        try await first.write(HistoryBatch(), now: set)
+        try first.close()
+        let second = try HostHistory(path: directory.file("history.sqlite"), bootID: bootID)
+        // The boot clock has started again, and its time says nothing about the outage.
+        let soon = HostTracker.Moment(wall: set.wall + 299_000, running: .seconds(20))
+        let open = try #require(try await second.resume(now: soon)["api"])
+        #expect(open.since == Start(id: set.wall - 60_000, recorded: set.wall - 60_000, boot: nil))
+        let hooked = try #require(try await second.hookOutages()["api"]?[.remote])
+        #expect(hooked == Start(id: Self.midnight, recorded: set.wall - 60_000, boot: nil))
+        // The clock of the new boot is two weeks behind. The time without a service is not known.
+        let behind = HostTracker.Moment(wall: Self.midnight, running: .seconds(20))
+        #expect(open.since.wall(at: behind) == behind.wall)
+        #expect(try await second.resume(now: behind) == [:])
+        #expect(try await Self.times(in: second) == [Self.twoWeeks / 1000, Self.twoWeeks / 1000 + 60])
+        try second.close()
     }
 
     // MARK: Outages for hooks
@@ -149,7 +232,7 @@ internal import Testing
     /// Returns the changes of a host with the given reports, one per second from midnight on.
     private static func batch(_ reports: HostReport..., of host: String = "api") -> HistoryBatch {
         func moment(_ seconds: Int) -> HostTracker.Moment {
-            .init(wall: midnight + Int64(seconds) * 1000, running: .seconds(seconds))
+            .at(midnight + Int64(seconds) * 1000)
         }
         var tracker = HostTracker(fall: 1, rise: 1, now: moment(0))
         var batch = HistoryBatch()
@@ -161,22 +244,23 @@ internal import Testing
 
     @Test func `for hooks, an outage lasts until its end was reported`() async throws {
         let reports = Self.batch(.noPath("no carrier"), .path, .failure("timeout"), .noPath("again"), .path)
-        try await history.write(reports, now: Self.midnight)
-        let outages = ["api": [OutageCause.local: Self.midnight, .remote: Self.midnight + 2000]]
+        try await history.write(reports, now: .at(Self.midnight + 10_000))
+        let starts: [OutageCause: Start] = [.local: .at(Self.midnight), .remote: .at(Self.midnight + 2000)]
+        let outages = ["api": starts]
         #expect(try await history.hookOutages() == outages)
         // No outage is open in the history, and a pause does not matter.
-        #expect(try await history.resume(now: Self.midnight + 3_600_000) == [:])
+        #expect(try await history.resume(now: .at(Self.midnight + 3_600_000)) == [:])
         #expect(try await history.hookOutages() == outages)
         var batch = HistoryBatch()
         batch.addReportedUp(of: "api")
-        try await history.write(batch, now: Self.midnight)
+        try await history.write(batch, now: .at(Self.midnight + 10_000))
         #expect(try await history.hookOutages() == [:])
     }
 
     @Test func `a batch that is too large drops only outages that it contains completely`() async throws {
         try await beginOutage()
         var batch = HistoryBatch()
-        batch.endOutage(of: "api", at: Self.midnight + 1000)
+        batch.endOutage(of: "api", at: .at(Self.midnight + 1000))
         batch.addReportedUp(of: "api")
         for _ in 0..<3 {
             batch.add(Self.batch(.failure("timeout"), .success(latency: nil)))
@@ -185,30 +269,31 @@ internal import Testing
         batch.add(Self.batch(.noPath("no carrier")))
         batch.shrink(to: 3)
         #expect(batch.outages.count == 3)
-        try await history.write(batch, now: Self.midnight)
+        try await history.write(batch, now: .at(Self.midnight + 10_000))
         let outages = try await history.outages(of: "api", since: 0, limit: 10)
         #expect(outages.count == 2, "\(outages)")
         #expect(Set(outages.map(\.cause)) == [.remote, .local])
         #expect(outages.first { $0.cause == .remote }?.end == Self.midnight + 1000)
         #expect(outages.first { $0.cause == .local }?.end == nil)
-        #expect(try await history.hookOutages() == ["api": [.local: Self.midnight]])
+        #expect(try await history.hookOutages() == ["api": [.local: .at(Self.midnight)]])
     }
 
     @Test func `outages of hosts that are not watched any more are forgotten`() async throws {
         for host in ["api", "db"] {
-            try await history.write(Self.batch(.failure("timeout"), of: host), now: Self.midnight)
+            try await history.write(Self.batch(.failure("timeout"), of: host), now: .at(Self.midnight))
         }
         var batch = HistoryBatch()
         batch.addWatched(["db"])
-        try await history.write(batch, now: Self.midnight)
-        #expect(try await history.hookOutages() == ["db": [.remote: Self.midnight]])
+        try await history.write(batch, now: .at(Self.midnight))
+        #expect(try await history.hookOutages() == ["db": [.remote: .at(Self.midnight)]])
     }
 
     @Test func `the first version of the database is migrated`() async throws {
         let path = directory.file("first.sqlite")
         try makeFirstVersion(at: path)
         let migrated = try HostHistory(path: path)
-        #expect(try await migrated.hookOutages() == ["api": [.remote: 2000]])
+        let start = Start(id: 2000, recorded: 2000, boot: nil)
+        #expect(try await migrated.hookOutages() == ["api": [.remote: start]])
     }
 
     private func makeFirstVersion(at path: String) throws {
@@ -240,7 +325,7 @@ internal import Testing
     @Test func `a failed write is reported with the path, and not as an unusable file`() async throws {
         try history.close()
         let fault = try await #require(throws: HistoryFault.self) {
-            try await history.write(HistoryBatch(), now: Self.midnight)
+            try await history.write(HistoryBatch(), now: .at(Self.midnight))
         }
         let path = directory.file("history.sqlite")
         #expect(fault.description.hasPrefix("`\(path)`: "), "\(fault)")

@@ -147,7 +147,7 @@ internal import Testing
             let change = tracker.take(report, at: .now).change
             batch.add(try #require(change), of: name)
         }
-        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        try await history.write(batch, now: .now)
         return history
     }
 
@@ -210,5 +210,50 @@ internal import Testing
         #expect(await monitor.snapshots.map(\.state) == [.up])
         running.cancel()
         await running.value
+    }
+
+    /// - Parameter milliseconds: Milliseconds since 1970.
+    private static func text(_ milliseconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1000).rfc3339
+    }
+
+    @Test(
+        .enabled(if: NetworkNamespace.isAvailable),
+        arguments: [14 * 86_400_000, -14 * 86_400_000] as [Int64]
+    )
+    func `everything that reports an outage in which the clock was set has its length`(
+        step: Int64
+    ) async throws {
+        let namespace = try NetworkNamespace()
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = namespace.path
+        let history = try HostHistory(path: try ScratchDirectory().file("history.sqlite"))
+        let (stored, hooks) = await Self.hooks()
+        let time = Lock(HostTracker.Moment.at(1_795_478_400_000))
+        let monitor = HostMonitor(
+            monitor: PathMonitor(configuration: configuration),
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        ) {
+            time.withLock { $0 }
+        }
+        let far = WatchedHost(name: "far", check: .route(try NetworkHost(validating: "192.0.2.1")))
+        let running = Task { await monitor.run([far]) }
+        try await stored.wait { !$0.isEmpty }
+        let end = HostTracker.Moment.at(1_795_478_460_000, step: step)
+        let start = end.wall - 60_000
+        time.withLock { $0 = end }
+        #expect(await monitor.snapshots.map(\.since) == [start])
+        try namespace.ip("route add local 192.0.2.1 dev lo")
+        try await stored.wait { $0.count == 2 }
+        running.cancel()
+        await running.value
+        let (began, ended) = (Self.text(start), Self.text(end.wall))
+        #expect(messages.values.contains("host `far` is up; it was down since \(began)"))
+        #expect(stored.values[1].contains("\"down_since\":\"\(began)\""))
+        #expect(stored.values[1].contains("\"up_since\":\"\(ended)\""))
+        let outages = try await history.outages(of: "far", since: 0, limit: 10)
+        #expect(outages.map(\.start) == [start] && outages.map(\.end) == [end.wall])
     }
 }

@@ -44,7 +44,7 @@ internal import Testing
         #expect(tracker.state == .up && tracker.isDegraded)
         take(.failure("refused"), at: 33)
         #expect(tracker.state == .down(.remote))
-        #expect(changes.last?.since == Self.start + 30_000)
+        #expect(changes.last?.since.recorded == Self.start + 30_000)
         #expect(changes.last?.reason == "refused")
         account(until: 60)
         #expect(seconds(in: .up) == 30)
@@ -61,7 +61,7 @@ internal import Testing
         #expect(tracker.state == .down(.remote))
         take(.success(latency: nil), at: 81)
         #expect(tracker.state == .up)
-        #expect(changes.last?.since == Self.start + 80_000)
+        #expect(changes.last?.since.recorded == Self.start + 80_000)
         account(until: 100)
         #expect(seconds(in: .up) == 10 + 20)
         #expect(seconds(in: .down(.remote)) == 70)
@@ -117,19 +117,53 @@ internal import Testing
         #expect(spans.last?.end == Self.start + (30 - 3600) * 1000)
     }
 
+    @Test(arguments: [14 * 86_400, -14 * 86_400] as [Int64])
+    mutating func `a step of the wall clock does not change the length of an outage`(step: Int64) {
+        for time in [10, 11, 13] as [Int64] { take(.failure("timeout"), at: time) }
+        for time in [70, 71] as [Int64] { take(.success(latency: nil), at: time, wallStep: step) }
+        let up = changes[1]
+        #expect(up.oldSince?.wall(at: up.time) == Self.start + (10 + step) * 1000)
+        #expect(up.since.wall(at: up.time) == Self.start + (70 + step) * 1000)
+        // The time of the webhook's id does not change.
+        #expect(up.oldSince?.id == Self.start + 10_000)
+    }
+
+    @Test func `a small correction of the wall clock does not change the start of a state`() {
+        let start = HostTracker.Start(Self.moment(10))
+        func milliseconds(_ correction: Int64) -> Int64 {
+            let later = Self.moment(20)
+            let corrected = Moment(wall: later.wall + correction, running: later.running)
+            return start.wall(at: corrected) - start.recorded
+        }
+        #expect([-1999, 0, 1999].map(milliseconds) == [0, 0, 0])
+        #expect([-2000, 2000].map(milliseconds) == [-2000, 2000])
+    }
+
+    @Test func `a state does not begin after now`() {
+        let beforeBoot = HostTracker.Start(id: 5000, recorded: 5000, boot: nil)
+        #expect([4000, 5000, 6000].map { beforeBoot.wall(at: .at($0)) } == [4000, 5000, 5000])
+        let short = HostTracker.Start(Self.moment(10))
+        let setBack = Moment(wall: Self.start + 9500, running: .milliseconds(10_500))
+        #expect(short.wall(at: setBack) == setBack.wall)
+    }
+
     @Test mutating func `an outage from before a restart goes on until the host responds`() {
+        let outage = HostTracker.Outage(
+            cause: .remote,
+            since: HostTracker.Start(id: 42, recorded: 42, boot: nil)
+        )
         tracker = HostTracker(
             fall: 3,
             rise: 2,
-            continuing: HostTracker.Outage(cause: .remote, since: 42),
+            continuing: outage,
             now: Self.moment(0)
         )
         take(.path, at: 0)
         take(.failure("refused"), at: 1)
         #expect(changes == [])
-        #expect(tracker.outage == HostTracker.Outage(cause: .remote, since: 42))
+        #expect(tracker.outage == outage)
         take(.success(latency: nil), at: 2)
         take(.success(latency: nil), at: 3)
-        #expect(changes.map(\.oldSince) == [42])
+        #expect(changes.map(\.oldSince) == [outage.since])
     }
 }

@@ -145,7 +145,7 @@ internal import Testing
                 batch.addProbe(of: name, at: start, latency: latency, isSuccess: true)
             }
         }
-        try await HostHistory(path: directory.file("history.sqlite")).write(batch, now: now)
+        try await HostHistory(path: directory.file("history.sqlite")).write(batch, now: .now)
         try await serving(try names.map { try Self.tcp($0, port: 1) }) { router in
             let page = try await get(router, "/").text
             #expect(names.allSatisfy(page.contains))
@@ -233,7 +233,7 @@ internal import Testing
         let now = Int64(Date().timeIntervalSince1970) * 1000
         var batch = HistoryBatch()
         batch.add(.init(state: .up, start: now - 3_600_000, end: now - 1_800_000), of: "db")
-        try await HostHistory(path: directory.file("history.sqlite")).write(batch, now: now)
+        try await HostHistory(path: directory.file("history.sqlite")).write(batch, now: .now)
         let hosts = [WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))]
         try await serving(hosts, untilUp: "db") { router in
             let badge = try await get(router, "/badge/db/\(target)")

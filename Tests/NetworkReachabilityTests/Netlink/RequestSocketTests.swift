@@ -75,6 +75,24 @@ struct RequestSocketTests {
         }
     }
 
+    @Test func `the address of a point-to-point interface is its own, not that of the peer`() throws {
+        try namespace.ip("link add here0 type veth peer name here1")
+        try namespace.ip("addr add 192.0.2.1 peer 192.0.2.9/32 dev here0")
+        try namespace.ip("-6 addr add 2001:db8::1 peer 2001:db8::9/128 dev here0 nodad")
+        try namespace.ip("-6 addr add 2001:db8:1::1/64 dev here0 nodad noprefixroute")
+        let (addresses, malformed) = try namespace.run {
+            Result { try RequestSocket().addresses() }.map { ($0.elements, $0.malformed) }
+        }.get()
+        #expect(malformed == 0)
+        #expect(
+            Set(addresses.map { "\($0.address)/\($0.prefixLength)" })
+                == ["192.0.2.1/32", "2001:db8::1/128", "2001:db8:1::1/64"]
+        )
+        // IFA_F_NOPREFIXROUTE does not fit into the 8 flags of the header.
+        let flagged = addresses.filter { $0.flags & 0x200 != 0 }.map { "\($0.address)" }
+        #expect(flagged == ["2001:db8:1::1"])
+    }
+
     @Test func `a dump that the kernel ends with an error has no result`() throws {
         // RTM_GETADDR with an `ifaddrmsg` for IPv4 that has a prefix length, which strict checking rejects.
         let header = UInt64(0x0102).littleEndian
