@@ -28,9 +28,9 @@ internal import Testing
         let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
         let engine = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))
         #expect(await engine.run(request(server.port)).hasSucceeded)
-        #expect(await preferredAddress(engine, server) == "127.0.0.2")
+        #expect(await preferredAddresses(engine, server) == ["127.0.0.2"])
         engine.renewConnections()
-        #expect(await preferredAddress(engine, server) == nil)
+        #expect(await preferredAddresses(engine, server).isEmpty)
     }
 
     @Test func `an address that accepts connections but does not respond is not preferred`() async throws {
@@ -39,13 +39,42 @@ internal import Testing
         var request = request(server.port)
         request.allowsConnectionReuse = false
         #expect(await engine.run(request).hasSucceeded)
-        #expect(await preferredAddress(engine, server) == "127.0.0.1")
+        #expect(await preferredAddresses(engine, server) == ["127.0.0.1"])
         #expect(await engine.run(request).failure?.code == 52)
-        #expect(await preferredAddress(engine, server) == nil)
+        #expect(await preferredAddresses(engine, server).isEmpty)
     }
 
-    private func preferredAddress(_ engine: TransferEngine, _ server: ScriptedServer) async -> String? {
-        await engine.preferredAddresses.address(of: "netwatch.invalid", port: server.port)?.description
+    private func preferredAddresses(_ engine: TransferEngine, _ server: ScriptedServer) async -> [String] {
+        await engine.preferredAddresses.addresses(of: "netwatch.invalid", port: server.port).map(
+            \.description
+        )
+    }
+
+    @Test func `a request succeeds if only the last of forty addresses accepts the connection`() async throws
+    {
+        let refusing = try RefusingPort()
+        let server = try ScriptedServer(address: "127.0.0.40", port: refusing.port)
+        let addresses = (1...40).compactMap { IPAddress("127.0.0.\($0)") }
+        let engine = try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
+        #expect(await engine.run(request(server.port)).metrics?.remoteAddress == "127.0.0.40")
+    }
+
+    @Test func `after a timeout the next request begins with the addresses that were not tried`() async throws
+    {
+        let silent = try UnansweringPort()
+        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
+        let resolver = NameResolver.answering("127.0.0.1", "127.0.0.2")
+        // The answer is then in the cache, so the timeout cannot expire during the lookup.
+        await withCheckedContinuation { done in resolver.resolve("netwatch.invalid") { _ in done.resume() } }
+        let engine = try TransferEngine(resolver: resolver)
+        var request = request(server.port)
+        // Its timer starts before the timer of 250 ms for the second address, so it always fires first.
+        request.connectTimeout = .milliseconds(200)
+        #expect(await engine.run(request).failure?.code == 28)
+        #expect(await preferredAddresses(engine, server) == ["127.0.0.2", "127.0.0.1"])
+        request.connectTimeout = .seconds(10)
+        let metrics = try #require(await engine.run(request).metrics)
+        #expect(metrics.remoteAddress == "127.0.0.2")
     }
 
     @Test func `a lookup that waited for a thread until the timeout fails in the phase prepare`() async throws
@@ -118,7 +147,7 @@ internal import Testing
                         error: SystemError(call: "socket", errno: EMFILE)
                     )
                 ],
-                untried: 0
+                untried: []
             )
         )
         #expect(failure.isLocalShortage)

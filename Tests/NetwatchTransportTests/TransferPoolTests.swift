@@ -33,6 +33,41 @@ internal import Testing
         #expect(server.connectionCount == 2)
     }
 
+    @Test func `a transfer ends without a path to its address if its response has not begun`() async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/begun"
+                ? .send(
+                    "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n",
+                    then: .stall(then: .send("body", then: .keep))
+                )
+                : .stall(then: .respond("late"))
+        }
+        let pool = TransferPool(engine: engine)
+        let other = TransferPool(engine: engine)
+        let begun = pool.start(TransferRequest(server, "/begun"))
+        let waiting = pool.start(TransferRequest(server))
+        let others = other.start(TransferRequest(server))
+        await begun.wait { !$0.heads.isEmpty }
+        await server.requests(atLeast: 3)
+        pool.endUnanswered(to: try #require(IPAddress("127.0.0.2")))
+        await engine.settle()
+        #expect(waiting.record.ends.isEmpty)
+        pool.endUnanswered(to: try #require(IPAddress("127.0.0.1")))
+        let failure = await waiting.end().failure
+        #expect(failure?.code == 56)
+        #expect(failure?.message == "the path to 127.0.0.1 was lost")
+        server.release()
+        #expect(await begun.end().text == "body")
+        #expect(await others.end().text == "late")
+    }
+
+    @Test func `a connection to another machine is reported, but not one to this machine`() async throws {
+        let server = try ScriptedServer()
+        let record = await engine.run(TransferRequest(server))
+        #expect(record.hasSucceeded)
+        #expect(record.connections.isEmpty)
+    }
+
     @Test func `waiting transfers start in the order of their priority`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)

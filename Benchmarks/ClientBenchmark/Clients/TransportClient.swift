@@ -20,7 +20,7 @@ struct TransportClient: Client {
                 switch event {
                 case .head(let head): answer.withLock { $0.status = head.status }
                 case .body(let piece): answer.withLock { $0.bytes += piece.count }
-                case .progress: break
+                case .connected, .progress: break
                 case .end(let end):
                     let (status, bytes) = answer.withLock { $0 }
                     completion(end.failure == nil && status == 200 && bytes > 0)

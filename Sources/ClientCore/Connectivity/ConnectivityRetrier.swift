@@ -9,6 +9,14 @@ struct FailedAttempt: Sendable {
     let url: URL?
     /// The number of retries of the request so far.
     let retryCount: UInt
+    /// Whether the request may arrive twice: its method is idempotent, or it has an idempotency key.
+    let mayBeSentTwice: Bool
+
+    /// Whether the path was lost after the request was sent, and the server must not receive it again.
+    fileprivate var isLostForGood: Bool {
+        !mayBeSentTwice && ConnectivityRetrier.isNotConnected(error)
+            && (error.transferFailure?.bytesSent ?? 0) > 0
+    }
 
     /// The host of the transfer that failed. After a redirect, it can differ from the host of the request.
     fileprivate var host: NetworkHost? {
@@ -67,7 +75,7 @@ final class ConnectivityRetrier: Sendable {
         waitingAtMost longest: Duration?
     ) async -> Duration? {
         guard attempt.retryCount < maximumRetries, longest.map({ $0 > .zero }) != false,
-            isOfflineError(attempt.error), let host = attempt.host
+            isOfflineError(attempt.error), !attempt.isLostForGood, let host = attempt.host
         else { return nil }
         let monitor = if let monitor { monitor } else { await paths.monitor() }
         let outcome = await waits.wait(for: host, monitor, atMost: longest)

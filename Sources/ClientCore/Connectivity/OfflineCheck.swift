@@ -26,22 +26,27 @@ enum OfflineCheck: Hashable, Sendable {
     /// - Parameters:
     ///   - failure: The failure of the transfer.
     ///   - url: The URL that failed.
-    ///   - addresses: The addresses that the host's name was resolved to.
-    init?(_ failure: TransferFailure, _ url: URL, addresses: [IPAddress]) {
+    ///   - metrics: The transfer's metrics, with the addresses that the host's name was resolved to. Over a reused
+    ///     connection no name was resolved, and the address of the connection is looked up.
+    init?(_ failure: TransferFailure, _ url: URL, _ metrics: TransferMetrics) {
         guard failure.mayBeOffline, let host = url.host, !NameResolver.isLocalhost(host) else { return nil }
-        let known = IPAddress(host).map { [$0] } ?? addresses
+        let connected = metrics.remoteAddress.flatMap { IPAddress($0) }
+        let resolved = metrics.addresses.isEmpty ? [connected].compactMap(\.self) : metrics.addresses
+        let known = IPAddress(host).map { [$0] } ?? resolved
         self = known.isEmpty ? .general : .host(known)
     }
 }
 
 extension TransferFailure {
-    /// Whether the transfer failed before a host responded: the name lookup failed, or no connection was established.
+    /// Whether a missing network may be the cause, if no response has begun: the name lookup failed, no connection was
+    /// established, or the connection failed later.
     fileprivate var mayBeOffline: Bool {
         switch code {
         // CURLE_COULDNT_RESOLVE_HOST
         case 6: true
-        // CURLE_COULDNT_CONNECT. A host that refuses a connection is reachable.
-        case 7: ![ECONNREFUSED, ECONNRESET].contains(osErrno)
+        // CURLE_COULDNT_CONNECT, CURLE_SEND_ERROR, CURLE_RECV_ERROR. A host that refuses or resets a connection is
+        // reachable.
+        case 7, 55, 56: ![ECONNREFUSED, ECONNRESET].contains(osErrno)
         // CURLE_OPERATION_TIMEDOUT
         case 28: phase == .resolve || phase == .connect
         default: false

@@ -36,7 +36,7 @@ struct ProbeExchange: Sendable {
             latency = elapsed
         case .body(let piece):
             body += piece.bytes
-        case .progress:
+        case .connected, .progress:
             break
         case .end(let end):
             failure = end.failure

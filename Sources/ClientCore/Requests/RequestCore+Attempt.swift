@@ -167,6 +167,7 @@ extension RequestCore {
         // If the request was cancelled after its last event, nothing else would end it.
         if !state.isInterrupted, current.deferring(event) { return }
         switch event {
+        case .connected(let address): context.recordConnection(to: address)
         case .head(let head): headArrived(head)
         case .body(let piece): bodyArrived(piece)
         case .progress(let progress): progressed(progress)
@@ -240,8 +241,8 @@ extension RequestCore {
     /// Ends the attempt with a transfer's failure. Before that, asks the kernel whether the failure means that there is
     /// no network.
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
-        guard context.settings.unixSocketPath == nil,
-            let check = OfflineCheck(failure, hop.url, addresses: metrics.addresses)
+        guard hop.head == nil, context.settings.unixSocketPath == nil,
+            let check = OfflineCheck(failure, hop.url, metrics)
         else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
         let (id, url) = (hop.id, hop.url)
         context.paths.evaluate(check) { verdict in
@@ -281,9 +282,6 @@ extension RequestCore {
     // MARK: Metrics
 
     private func record(_ metrics: TransferMetrics, of hop: Hop) {
-        if !metrics.reusedConnection, metrics.connected != nil, let address = metrics.remoteAddress {
-            context.recordConnection(to: address)
-        }
         context.plainAuthentication.note(metrics.offeredSchemes, offeredBy: hop.url)
         current.record(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
     }

@@ -86,7 +86,20 @@ extension RequestCore {
 
 extension FailedAttempt {
     init(_ request: Request, _ error: any Error) {
-        self.init(error: error, url: request.task?.currentRequest?.url, retryCount: request.retryCount)
+        let sent = request.task?.currentRequest
+        self.init(
+            error: error,
+            url: sent?.url,
+            retryCount: request.retryCount,
+            mayBeSentTwice: sent?.mayBeSentTwice ?? true
+        )
+    }
+}
+
+extension URLRequest {
+    fileprivate var mayBeSentTwice: Bool {
+        HTTPMethod.isIdempotent(httpMethod ?? "GET")
+            || value(forHTTPHeaderField: TransferRequest.Header.idempotencyKey) != nil
     }
 }
 

@@ -12,6 +12,9 @@ public import NetworkReachability
 /// session.interceptor = OfflineRetrier(maximumWait: .seconds(60))
 /// ```
 ///
+/// If the path was lost after something of a request was sent, the request is sent again only if its method is
+/// idempotent or it has an `Idempotency-Key`.
+///
 /// Each request waits for a path to the host at which it failed. After a redirect, this is the redirect's target. The
 /// kernel's routing decides whether there is a path (`PathMonitor`); no server is contacted. Requests to the same host
 /// share one watch, which exists only while requests wait. A retrier may be used from any thread and by several

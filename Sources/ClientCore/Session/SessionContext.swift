@@ -69,7 +69,11 @@ final class SessionContext: Sendable {
         self.delegate = delegate
         trust = SessionTrust(serverTrustPolicyManager)
         paths = SessionPaths(monitor)
-        connections = ConnectionWatches(paths) { pool.renewConnections() }
+        connections = ConnectionWatches(
+            paths,
+            renew: { pool.renewConnections() },
+            endUnanswered: { pool.endUnanswered(to: $0) }
+        )
     }
 
     var engine: TransferEngine { pool.engine }
@@ -139,7 +143,7 @@ extension SessionContext {
     /// idle for 118 s (`CURLOPT_MAXAGE_CONN`).
     static let watchedIdleTime: Duration = .seconds(150)
 
-    func recordConnection(to address: String) {
+    func recordConnection(to address: IPAddress) {
         if connections.record(address) { scheduleWatchCheck(after: lastIdentifier) }
     }
 

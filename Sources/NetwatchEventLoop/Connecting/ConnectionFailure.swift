@@ -28,8 +28,16 @@ public struct ConnectionAttempt: Hashable, Sendable, CustomStringConvertible {
 package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The attempts, in the order in which they started.
     package let attempts: [ConnectionAttempt]
-    /// The number of addresses that were not tried.
-    package let untried: Int
+    /// The addresses that were not tried, because the time was over.
+    package let untried: [IPAddress]
+
+    /// The addresses with which the next connection to the host must begin, so that each address has its turn; empty if
+    /// all addresses were tried.
+    ///
+    /// After the untried addresses come those that did not answer, because the last of them had little time.
+    package var resumption: [IPAddress] {
+        untried.isEmpty ? [] : untried + attempts.filter { $0.error == nil }.map(\.address)
+    }
 
     /// The most informative error; `nil` if no attempt had an error. It is the first that exists of these:
     ///
@@ -44,7 +52,7 @@ package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvert
 
     /// All attempts in one line.
     package var description: String {
-        let rest = untried == 0 ? [] : ["\(untried) more were not tried"]
+        let rest = untried.isEmpty ? [] : ["\(untried.count) more were not tried"]
         return (attempts.map(\.description) + rest).joined(separator: "; ")
     }
 

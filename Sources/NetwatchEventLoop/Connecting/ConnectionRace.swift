@@ -21,9 +21,6 @@ package struct ConnectionRace: Sendable {
     /// The maximum number of concurrent attempts: 8. A further attempt replaces the oldest one, which has then run for
     /// two seconds. That is enough for one retransmission of a lost SYN (after 1 s, RFC 6298 §2).
     package static let maximumConcurrentAttempts = 8
-    /// The maximum number of addresses per host: 32. The last attempt then starts after 8 s, well before the default
-    /// connection timeout of 15 s.
-    package static let maximumAddresses = 32
 
     /// The next action of the caller.
     package enum Step: Equatable, Sendable {
@@ -37,8 +34,6 @@ package struct ConnectionRace: Sendable {
     }
 
     private var untried: ArraySlice<ConnectionCandidate>
-    /// The number of addresses that are left out because of ``maximumAddresses``.
-    private let excess: Int
     private var attempts: [ConnectionAttempt] = []
     /// The numbers of the attempts in progress, the oldest first.
     private var running: [Int] = []
@@ -47,12 +42,10 @@ package struct ConnectionRace: Sendable {
     ///
     /// - Parameters:
     ///   - candidates: The addresses in order of preference (RFC 6724).
-    ///   - preferred: The address to try first, because it worked last time. Ignored if it is not one of the
-    ///     candidates.
-    package init(_ candidates: [ConnectionCandidate], preferring preferred: IPAddress? = nil) {
-        let order = Self.preferredFirst(Self.interleaved(candidates), preferred)
-        untried = order.prefix(Self.maximumAddresses)
-        excess = order.count - untried.count
+    ///   - preferred: The addresses to try first, in this order. Those that are not among the candidates are ignored.
+    ///     Default: none.
+    package init(_ candidates: [ConnectionCandidate], preferring preferred: [IPAddress] = []) {
+        untried = Self.preferredFirst(Self.interleaved(candidates), preferred)[...]
     }
 
     /// Returns the next step. If an address is left, this step starts an attempt to it.
@@ -74,7 +67,7 @@ package struct ConnectionRace: Sendable {
 
     /// The failure that describes all attempts so far.
     package var failure: ConnectionFailure {
-        ConnectionFailure(attempts: attempts, untried: excess + untried.count)
+        ConnectionFailure(attempts: attempts, untried: untried.map(\.address))
     }
 
     private static func interleaved(_ candidates: [ConnectionCandidate]) -> [ConnectionCandidate] {
@@ -87,9 +80,10 @@ package struct ConnectionRace: Sendable {
 
     private static func preferredFirst(
         _ order: [ConnectionCandidate],
-        _ preferred: IPAddress?
+        _ preferred: [IPAddress]
     ) -> [ConnectionCandidate] {
-        guard let index = order.firstIndex(where: { $0.address == preferred }) else { return order }
-        return [order[index]] + order[..<index] + order[(index + 1)...]
+        guard !preferred.isEmpty else { return order }
+        return preferred.flatMap { address in order.filter { $0.address == address } }
+            + order.filter { !preferred.contains($0.address) }
     }
 }

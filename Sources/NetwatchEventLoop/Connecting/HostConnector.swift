@@ -48,8 +48,8 @@ package actor HostConnector {
     ///   - port: The port, 1 to 65535.
     ///   - loop: The loop on which to connect. Its network namespace is used.
     ///   - resolver: The resolver that looks up the name.
-    ///   - preferredAddresses: For each host, the address that worked last time. The connector tries the address of its
-    ///     host first.
+    ///   - preferredAddresses: For each host, the addresses to try first. If the connector fails before it has tried
+    ///     every address, the next one begins with the others.
     ///   - onEvent: Receives the events. Called on the loop's thread, possibly before ``connect(to:)`` returns, but not
     ///     after ``stop()``.
     package init(
@@ -88,9 +88,9 @@ package actor HostConnector {
         stage = .lookingUp(lookup)
     }
 
-    /// Connects to one of the candidates. The preferred address of the host comes first.
+    /// Connects to one of the candidates. The preferred addresses of the host come first.
     package func connect(to candidates: [ConnectionCandidate]) {
-        let preferred = preferredAddresses.address(of: host, port: port)
+        let preferred = preferredAddresses.addresses(of: host, port: port)
         let race = ConnectionRace(candidates, preferring: preferred)
         let connector = Connector(loop: loop, race: race, port: port) { outcome in
             self.assumeIsolated { $0.connected(outcome) }
@@ -116,7 +116,7 @@ package actor HostConnector {
 
     /// Makes this address the preferred one, which the next connection to the host tries first.
     package func prefer(_ address: IPAddress) {
-        preferredAddresses.remember(address, of: host, port: port)
+        preferredAddresses.remember([address], of: host, port: port)
     }
 
     /// Stops preferring this address. Has no effect if another address is preferred.
@@ -150,7 +150,7 @@ package actor HostConnector {
         switch outcome {
         case .success(let connection): onEvent?(.connected(connection))
         case .failure(let failure):
-            resolver.markUnreachable(host)
+            hasFailed(failure)
             onEvent?(.failed(failure))
         }
     }
@@ -164,8 +164,13 @@ package actor HostConnector {
         case .none: break
         case .lookup(let hasStarted): onEvent?(.lookupTimedOut(hasStarted: hasStarted))
         case .connecting(let failure):
-            resolver.markUnreachable(host)
+            hasFailed(failure)
             onEvent?(.connectTimedOut(timeout, failure))
         }
+    }
+
+    private func hasFailed(_ failure: ConnectionFailure) {
+        resolver.markUnreachable(host)
+        preferredAddresses.remember(failure.resumption, of: host, port: port)
     }
 }

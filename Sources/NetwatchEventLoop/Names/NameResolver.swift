@@ -102,6 +102,13 @@ package final class NameResolver: Sendable {
         return Lookup(caller: caller)
     }
 
+    /// Returns the addresses of a name that are in the cache, up to an hour old; empty if there are none. Never queries
+    /// a name server.
+    package func knownAddresses(of name: String) -> [IPAddress] {
+        guard !ForkedChild.isCurrent else { return [] }
+        return state.withLock { $0.core.cache.staleAddresses(of: name.lowercased(), now: .now) } ?? []
+    }
+
     /// Abandons a lookup. After this method returns, the completion is not called, but a call that has already begun
     /// may continue.
     ///

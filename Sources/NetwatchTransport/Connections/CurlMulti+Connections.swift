@@ -48,6 +48,14 @@ extension CurlMulti {
         return transfer
     }
 
+    /// Returns whether a transfer uses a connection to the address, and the head of its response has not arrived.
+    func isUnanswered(_ id: TransferID, by address: IPAddress) -> Bool {
+        guard let descriptor = connections.connection(of: id), let transfer = transfers[id] else {
+            return false
+        }
+        return !transfer.head.isComplete && WatchedSocket.remoteAddress(of: descriptor) == address
+    }
+
     /// Makes the kernel drop the data of a transfer that the server's kernel has not acknowledged. Must be called
     /// before the transfer is ended. Without it, the kernel could still deliver the request afterwards.
     func discardUnacknowledged(of id: TransferID) {

@@ -41,6 +41,11 @@ struct WatchedSocket: Hashable, Sendable {
         WatchedSocket(descriptor: descriptor, number: 0).address(getsockname).port
     }
 
+    /// Returns the address of the peer; `nil` for a unix socket.
+    static func remoteAddress(of descriptor: CInt) -> IPAddress? {
+        WatchedSocket(descriptor: descriptor, number: 0).address(getpeername).address
+    }
+
     /// Returns whether a socket has nothing to read: neither data nor the end of the stream.
     static func isQuiet(_ descriptor: CInt) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

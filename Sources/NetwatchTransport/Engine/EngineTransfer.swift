@@ -97,7 +97,7 @@ final class EngineTransfer {
     /// Records that a connection was made.
     func isConnected(to address: IPAddress) {
         connectedTo = address
-        reporter.recordConnection()
+        reporter.recordConnection(to: address)
     }
 
     /// Begins the connection attempts again immediately. Has no effect unless connection attempts are in progress.

@@ -88,4 +88,8 @@ extension TransferEngine {
     nonisolated func restartStalled(to host: String, of pool: TransferPool.ID) {
         perform { $0.restartStalledTransfers(to: host, of: pool) }
     }
+
+    nonisolated func endUnanswered(to address: IPAddress, of pool: TransferPool.ID) {
+        perform { $0.endUnansweredTransfers(to: address, of: pool) }
+    }
 }

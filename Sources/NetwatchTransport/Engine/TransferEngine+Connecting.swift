@@ -1,3 +1,4 @@
+internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
 // The connections of transfers: the first one, and those that replace it.
@@ -53,6 +54,18 @@ extension TransferEngine {
                 }
             }
         )
+    }
+
+    /// Ends the unanswered transfers of a pool to an address; see ``TransferPool/endUnanswered(to:)``.
+    func endUnansweredTransfers(to address: IPAddress, of pool: TransferPool.ID) {
+        for (id, transfer) in transfers
+        where transfer.host.key.pool == pool && transfer.stage == .running
+            && transfer.target.request.binding == nil
+        {
+            let multi = transfer.multi.flatMap { multis[$0] }
+            guard multi?.isUnanswered(id, by: address) == true else { continue }
+            end(id, CURLE_RECV_ERROR, "the path to \(transfer.target.url.bareHost) was lost")
+        }
     }
 
     /// Restarts the stalled transfers of a pool to a host; see ``TransferPool/restartStalled(to:)``.

@@ -1,3 +1,4 @@
+package import NetwatchEventLoop
 internal import Synchronization
 
 /// A group of transfers with its own connections and its own connection limit. Each session has one.
@@ -76,6 +77,15 @@ package final class TransferPool: Sendable {
     /// - Parameter host: The host of the URL: a name in lower case, or an address (IPv6 without brackets).
     package func restartStalled(to host: String) {
         engine.restartStalled(to: host, of: id)
+    }
+
+    /// Ends the transfers that wait for a response over a connection to an address. Use this when there is no network
+    /// path to the address any more.
+    ///
+    /// They fail with code 56 (`CURLE_RECV_ERROR`). Transfers whose response has begun continue. So do transfers that
+    /// are bound to an interface, because they may have another path.
+    package func endUnanswered(to address: IPAddress) {
+        engine.endUnanswered(to: address, of: id)
     }
 
     /// Makes later transfers use new connections, and resolves their host names again, even if a lookup of the same

@@ -1,8 +1,12 @@
+package import NetwatchEventLoop
+
 /// An event of a transfer.
 ///
-/// A transfer has at most one head, then any number of body pieces, and exactly one end. Progress may be reported at
-/// any time before the end.
+/// A transfer has at most one head, then any number of body pieces, and exactly one end. Connections and progress may
+/// be reported at any time before the end.
 package enum TransferEvent: Sendable {
+    /// A new connection to this address was made for the transfer. Not reported for loopback addresses.
+    case connected(IPAddress)
     case head(TransferHead)
     case body(BodyPiece)
     case progress(TransferProgress)

@@ -33,8 +33,9 @@ final class TransferReporter {
         if case .success(let addresses) = outcome { metrics.addresses = addresses }
     }
 
-    func recordConnection() {
+    func recordConnection(to address: IPAddress) {
         metrics.connected = elapsed
+        if !address.isLoopback { deliver([.connected(address)]) }
     }
 
     /// Delivers the last events and the end of the transfer.

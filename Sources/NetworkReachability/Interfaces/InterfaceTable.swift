@@ -66,6 +66,13 @@ struct InterfaceTable: Hashable, Sendable {
         }
     }
 
+    /// Whether any interface has an address from which a remote name server can be queried.
+    var hasOutboundSource: Bool {
+        addresses.contains { index, addresses in
+            isOutbound(index) && addresses.contains { $0.isUsable && !$0.address.isLinkLocal }
+        }
+    }
+
     private func outboundSources(on index: UInt32) -> Set<InterfaceAddress> {
         guard isOutbound(index), let addresses = addresses[index] else { return [] }
         let usable = addresses.lazy.filter { $0.isUsable && !$0.address.isLinkLocal }

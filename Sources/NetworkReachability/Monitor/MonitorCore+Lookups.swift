@@ -18,7 +18,8 @@ extension MonitorCore {
     /// Reads the stale interfaces and addresses again.
     ///
     /// If the addresses of this machine have changed, all names are looked up again, because a name server may be
-    /// reachable now or answer differently.
+    /// reachable now or answer differently. The first reading shows no change, and must not empty the cache of the
+    /// process's resolver.
     func readInterfaces() {
         snapshots.markStale()
         guard let reader = connection?.reader else { return }
@@ -31,7 +32,12 @@ extension MonitorCore {
             let (table, indices) = (reader.interfaces, reading.indices)
             // When a link gets its carrier back, the kernel makes its next hops usable again without a notification.
             if table.hasBetterLink(than: before, among: indices) { addresses.markEverything() }
-            if !table.hasSameOutboundSources(as: before, among: indices) { resolveAll() }
+            if !table.hasSameOutboundSources(as: before, among: indices) {
+                hasOutboundSource = table.hasOutboundSource
+                updateUnresolved(now: now)
+                if hasReadInterfaces { resolveAll() }
+            }
+            hasReadInterfaces = true
         } catch where error.errno == ECANCELED {
             // The process exits. The last statuses stay.
         } catch {
@@ -136,25 +142,25 @@ extension MonitorCore {
         if target === general {
             snapshots.markStale()
             updateUnresolved(now: now)
+            for target in targets.values where target.slots.isEmpty { resolve(target, .pathChange) }
         }
     }
 
-    /// Updates and looks up all names without addresses, because their status depends on the general target.
+    /// Updates all names without addresses, because their status depends on the general target and on the addresses of
+    /// this machine.
     private func updateUnresolved(now: BootInstant) {
-        for target in targets.values where target.slots.isEmpty {
-            updateStatus(of: target, now: now)
-            resolve(target, .pathChange)
-        }
+        for target in targets.values where target.slots.isEmpty { updateStatus(of: target, now: now) }
     }
 
     private func verdict(on target: WatchedTarget) -> TargetVerdict {
         TargetVerdict(target.slots.compactMap { addresses.book.verdict(at: $0) }) ?? unresolved
     }
 
-    /// The verdict on a name without known addresses: not reachable if the network in general is not reachable,
-    /// otherwise unknown.
+    /// The verdict on a name without known addresses. It is unknown if this machine can reach others, because the host
+    /// may be on a network without a default route. Otherwise it is the verdict on the network in general.
     private var unresolved: TargetVerdict {
         if connection == nil { return TargetVerdict(.unknown(.noNetlink)) }
+        if hasOutboundSource { return TargetVerdict(.unknown(.unresolved)) }
         let targetVerdict = TargetVerdict(general.slots.compactMap { addresses.book.verdict(at: $0) })
         if let targetVerdict, case .notReachable = targetVerdict.verdict { return targetVerdict }
         return TargetVerdict(.unknown(.unresolved))

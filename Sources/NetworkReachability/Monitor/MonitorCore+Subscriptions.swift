@@ -28,10 +28,18 @@ extension MonitorCore {
         case .host(let host):
             if let addresses = host.knownAddresses { assign(addresses, to: target) }
         }
+        if let name = target.name { begin(name, of: target) }
         resolve(target)
         refreshMarked(now: now)
         updateStatus(of: target, now: now)
         finish()
+    }
+
+    /// Begins with the addresses that the process's resolver knows. The name servers may be silent although there is a
+    /// path to the host.
+    private func begin(_ name: WatchedName, of target: WatchedTarget) {
+        name.resolution.begin(with: names.knownAddresses(of: name))
+        assign(name.resolution.addresses, to: target)
     }
 
     func unsubscribe(_ id: UInt64, from key: WatchKey) {

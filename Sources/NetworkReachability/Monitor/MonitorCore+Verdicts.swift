@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 extension MonitorCore {
     /// Processes all pending kernel notifications, and then looks up the addresses. Does not start a watch.
     ///
-    /// - Parameter addresses: The addresses of one host. Only the first 16 are used. `nil` for ``PathTarget/general``.
+    /// - Parameter addresses: The addresses of one host. Only the first 64 are used. `nil` for ``PathTarget/general``.
     func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
         receiveEvents()
         defer { finish() }
@@ -37,7 +37,6 @@ extension MonitorCore {
         (targets[key]?.slots ?? []).compactMap { addresses.book.verdict(at: $0)?.path }
     }
 
-    /// The maximum number of addresses that are looked up. A name server may return any number, but clients do not try
-    /// more than 16.
-    private static let maxAddresses = 16
+    /// The maximum number of addresses that are looked up. A client tries as many.
+    private static let maxAddresses = ResolverTimes.maximumAddresses
 }

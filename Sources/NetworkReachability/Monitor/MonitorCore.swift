@@ -17,6 +17,11 @@ actor MonitorCore {
     private var reconnectDue: BootInstant?
     var schedule: RecomputeSchedule
     var staleInterfaces = StaleInterfaces.everything
+    /// Whether the interfaces were read before.
+    var hasReadInterfaces = false
+    /// Whether this machine has an address from which it can reach other machines; see
+    /// ``InterfaceTable/hasOutboundSource``.
+    var hasOutboundSource = false
     var isRemainderScheduled = false
     /// Whether a revalidation is in progress. Until it ends, each lookup updates its targets, even if the verdict is
     /// unchanged, because their generations must increase.
@@ -109,6 +114,7 @@ actor MonitorCore {
     /// Closes the netlink sockets after an error, and schedules reopening them after the reconnect interval.
     func disconnect(_ error: SystemError) {
         connection = nil
+        hasOutboundSource = false
         failure.withLock { $0 = error }
         reconnectDue = now + configuration.reconnectInterval
     }

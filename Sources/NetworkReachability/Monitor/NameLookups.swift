@@ -19,6 +19,11 @@ struct NameLookups {
     /// Invalidates cached answers and lookups in progress, after a change of the network.
     func renew() { resolver.renew() }
 
+    /// Returns the addresses of a name that the resolver still knows; empty if it knows none.
+    func knownAddresses(of name: WatchedName) -> [IPAddress] {
+        resolver.knownAddresses(of: name.resolution.name)
+    }
+
     /// Requests a lookup of a name.
     ///
     /// - Returns: The lookup to start now; `nil` if none is needed or if the budget delays it.

@@ -111,7 +111,8 @@ public final class PathMonitor: Sendable {
     ///   - options: The socket options of the connections to the target. Default: no option is set.
     ///   - onUpdate: Called on the monitor's thread, which it must not block: first with the current status, then with
     ///     each status that differs from the previous one. For a name, the first call follows the first lookup, but
-    ///     comes after 2 s at the latest. For an address it comes immediately.
+    ///     comes after 2 s at the latest. For an address it comes immediately, and so it does for a name that this
+    ///     process has looked up within the last hour.
     /// - Returns: The watch. It lasts until it is cancelled or released.
     @preconcurrency
     public func watch(

@@ -62,6 +62,13 @@ struct NameResolution: Sendable {
         firstStatusDue = now + Self.firstStatusDelay
     }
 
+    /// Begins with addresses that an earlier lookup of this process found. The first status then waits for no lookup.
+    /// Has no effect if none of the addresses is valid.
+    mutating func begin(with known: [IPAddress]) {
+        take(known.compactMap(\.hostAddress))
+        if !addresses.isEmpty { firstStatusDue = nil }
+    }
+
     /// Returns whether a lookup is due at `now`.
     func isDue(at now: Instant) -> Bool {
         due.map { $0 <= now } ?? false

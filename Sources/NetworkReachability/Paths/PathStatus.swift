@@ -113,7 +113,7 @@ extension PathStatus.Reason {
     public static let noSource = Self(rawValue: "noSource")
     /// The address is a broadcast, multicast or anycast address on this machine's networks.
     public static let notUnicast = Self(rawValue: "notUnicast")
-    /// The name has no known addresses, although this machine has a route out. Either no lookup has succeeded yet, or
+    /// The name has no known addresses, although this machine can reach others. Either no lookup has succeeded yet, or
     /// name servers answered twice in a row that the name has no addresses.
     public static let unresolved = Self(rawValue: "unresolved")
     /// The first lookup of the name has not finished yet. Only getters return this reason; watches are not notified

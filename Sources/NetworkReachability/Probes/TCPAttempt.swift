@@ -94,7 +94,7 @@ actor TCPAttempt {
 
     private static func list(_ failure: ConnectionFailure) -> String {
         let attempts = failure.attempts.map { "\($0.address): \($0.error.map(message(for:)) ?? "no answer")" }
-        let rest = failure.untried == 0 ? [] : ["\(failure.untried) more were not tried"]
+        let rest = failure.untried.isEmpty ? [] : ["\(failure.untried.count) more were not tried"]
         return (attempts + rest).joined(separator: "; ")
     }
 

@@ -38,7 +38,7 @@ struct ConnectionWatchesTests {
     /// Returns the generation of the path to an address, after the monitor has processed all earlier events.
     private func generation(to address: String) -> UInt64? {
         monitor.catchUp()
-        return session.context.connections.generations[address]
+        return IPAddress(address).flatMap { session.context.connections.generations[$0] }
     }
 
     /// Makes the kernel resolve the neighbour at the end of the first cable. Otherwise the kernel may send its ARP
@@ -84,6 +84,44 @@ struct ConnectionWatchesTests {
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 
+    @Test func `requests end if a path is lost for the grace time, but not if it returns before`()
+        async throws
+    {
+        let graces = Recorder<@Sendable () -> Void>()
+        let ended = Recorder<IPAddress>()
+        let paths = SessionPaths { [monitor] in monitor }
+        _ = await paths.monitor()
+        let connections = ConnectionWatches(
+            paths,
+            timer: { _, body in graces.record(body) },
+            renew: {},
+            endUnanswered: { ended.record($0) }
+        )
+        let address = try #require(IPAddress(TwoCableTestbed.host))
+        _ = connections.record(address)
+        // This watch is newer than the watch of the connection, so it is notified later.
+        let statuses = Recorder<PathStatus>()
+        let host = try #require(NetworkHost(TwoCableTestbed.host))
+        let watch = monitor.watch(.host(host)) { statuses.record($0) }
+        defer { watch.cancel() }
+        let blocking = "unreachable \(TwoCableTestbed.host) metric 0 table local"
+        try await statuses.waitForLast(\.isReachable)
+        try testbed.near.ip("route add \(blocking)")
+        try await statuses.waitForLast { !$0.isReachable }
+        #expect(graces.values.count == 1)
+        try testbed.near.ip("route del \(blocking)")
+        try await statuses.waitForLast(\.isReachable)
+        graces.values[0]()
+        #expect(ended.values.isEmpty)
+        try testbed.near.ip("route add \(blocking)")
+        try await statuses.waitForLast { !$0.isReachable }
+        // The grace time of the first loss says nothing about the second one.
+        graces.values[0]()
+        #expect(ended.values.isEmpty)
+        graces.values[1]()
+        #expect(ended.values == [address])
+    }
+
     @Test func `a change of an unrelated path does not affect connections`() async throws {
         let server = try server()
         await startMonitor()
@@ -97,14 +135,14 @@ struct ConnectionWatchesTests {
 
     @Test func `loopback is not watched, and the number of watched addresses is limited`() async throws {
         let connections = session.context.connections
-        for address in ["127.0.0.1", "::1", "not an address"] {
-            let isFirst = connections.record(address)
+        for address in ["127.0.0.1", "::1"] {
+            let isFirst = connections.record(try #require(IPAddress(address)))
             #expect(!isFirst)
         }
         #expect(connections.addresses.isEmpty)
         #expect(!session.context.paths.isStarted)
         await startMonitor()
-        let many = (1...70).map { "198.18.0.\($0)" }
+        let many = (1...70).compactMap { IPAddress("198.18.0.\($0)") }
         for address in many { _ = connections.record(address) }
         _ = connections.record(many[10])
         #expect(connections.addresses == many.suffix(64).filter { $0 != many[10] } + [many[10]])
@@ -118,7 +156,7 @@ struct ConnectionWatchesTests {
         let last = session.context.lastIdentifier
         #expect(await session.request(server.url).response().error == nil)
         session.context.endUnusedWatches(since: last)
-        #expect(session.context.connections.addresses == [TwoCableTestbed.host])
+        #expect(session.context.connections.addresses.map(\.description) == [TwoCableTestbed.host])
         session.context.endUnusedWatches(since: last + 1)
         #expect(session.context.connections.addresses == [])
     }

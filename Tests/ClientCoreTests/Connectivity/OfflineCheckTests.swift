@@ -13,6 +13,6 @@ internal import Testing
     func `a name below localhost needs no network`(host: String, mayBeOffline: Bool) throws {
         let failure = TransferFailure(code: 6, phase: .resolve, message: "")
         let url = try #require(URL(string: "http://\(host)/"))
-        #expect((OfflineCheck(failure, url, addresses: []) != nil) == mayBeOffline)
+        #expect((OfflineCheck(failure, url, TransferMetrics(startedAt: .now)) != nil) == mayBeOffline)
     }
 }

@@ -85,6 +85,38 @@ struct OfflineErrorTests {
         #expect(await code(testbed.session, "http://host.test/") == .notConnectedToInternet)
     }
 
+    @Test(arguments: [true, false])
+    func `a request that waits for its response counts as offline if the path is lost`(reused: Bool)
+        async throws
+    {
+        let testbed = try OfflineTestbed(isConnected: true)
+        let server = try testbed.server {
+            $0.target.hasSuffix("late") ? .stall(then: .respond("late")) : .respond("")
+        }
+        defer { server.release() }
+        if reused { #expect(await code(testbed.session, server.url) == nil) }
+        let request = testbed.session.request("\(server.url)/late")
+        async let response = request.response()
+        await server.requests(atLeast: reused ? 2 : 1)
+        try testbed.disconnect()
+        let error = await response.error
+        #expect((error as? URLError)?.code == .notConnectedToInternet)
+        #expect(error?.transferFailure?.code == 56)
+        #expect(error?.transferFailure?.reusedConnection == reused)
+        #expect(error?.localizedDescription.hasSuffix("the path to \(OfflineTestbed.host) was lost") == true)
+    }
+
+    @Test func `a request over an open connection counts as offline if the path was lost just before`()
+        async throws
+    {
+        // The monitor publishes the loss late, so the session still uses its old connection.
+        let testbed = try OfflineTestbed(isConnected: true, settle: .milliseconds(250))
+        let server = try testbed.server()
+        #expect(await code(testbed.session, server.url) == nil)
+        try testbed.disconnect()
+        #expect(await code(testbed.session, server.url) == .notConnectedToInternet)
+    }
+
     @Test func `a refused connection does not count as offline`() async throws {
         let testbed = try OfflineTestbed()
         #expect(await code(testbed.session, "http://127.0.0.1:1/") == .cannotConnectToHost)

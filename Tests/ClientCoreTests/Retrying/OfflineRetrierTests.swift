@@ -51,6 +51,25 @@ struct OfflineRetrierTests {
         #expect(waiting(retrier.connectivity) == Counts(waiters: 0, unreachable: 0))
     }
 
+    @Test func `a request that was sent before the path was lost is sent again only if it may arrive twice`()
+        async throws
+    {
+        let testbed = try OfflineTestbed(isConnected: true)
+        let server = try testbed.server { $0.number <= 2 ? .stall(then: .close) : .respond("ok") }
+        defer { server.release() }
+        let retrier = OfflineRetrier(maximumWait: nil)
+        testbed.session.interceptor = retrier
+        async let put = testbed.session.request(server.url, method: .put).responseString().value
+        async let post = testbed.session.request(server.url, method: .post).responseString().error
+        await server.requests(atLeast: 2)
+        try testbed.disconnect()
+        #expect((await post as? URLError)?.code == .notConnectedToInternet)
+        try await wait(for: retrier.connectivity, 1, 1)
+        try testbed.connect()
+        #expect(await put == "ok")
+        #expect(server.requests.map(\.method).filter { $0 == "POST" }.count == 1)
+    }
+
     @Test func `requests to the same host share a watch, and other hosts have separate watches`() async throws
     {
         let testbed = try OfflineTestbed()

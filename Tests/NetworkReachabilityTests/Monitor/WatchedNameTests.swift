@@ -81,6 +81,52 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
+    @Test func `a name that was never resolved is unknown on a network without a default route`() async throws
+    {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route del default", "-6 route del default")
+        let (statuses, watch, _) = try watch(Answers(noAnswer), in: testbed)
+        try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
+        try testbed.near.ip("link set near0 down")
+        try await statuses.waitForLast { $0.verdict == .notReachable(.noRoute) }
+        try testbed.near.ip("link set near0 up")
+        try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
+        watch.cancel()
+    }
+
+    @Test func `a new watch begins with the addresses that the resolver knows while name servers are silent`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route del default", "-6 route del default")
+        let silence = Gate()
+        defer { silence.open() }
+        let isSilent = Lock(false)
+        let resolver = NameResolver { _ in
+            if isSilent.withLock({ $0 }) { silence.wait() }
+            return .success([IPAddress(VethTestbed.farAddress)!])
+        }
+        await withCheckedContinuation { done in resolver.resolve("Server.example") { _ in done.resume() } }
+        isSilent.withLock { $0 = true }
+        let monitor = PathMonitor(configuration: .init(in: testbed.near), resolver: resolver)
+        let (statuses, watch) = monitor.record("server.example")
+        try await statuses.wait { !$0.isEmpty }
+        #expect(statuses.values[0].isReachable)
+        withExtendedLifetime(watch) {}
+    }
+
+    @Test func `one lookup now covers as many addresses as a client tries`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add blackhole 203.0.113.0/24")
+        let monitor = PathMonitor(configuration: .init(in: testbed.near))
+        let addresses =
+            (1..<ResolverTimes.maximumAddresses).map { "203.0.113.\($0)" } + [VethTestbed.farAddress]
+        let verdict = await withCheckedContinuation { answered in
+            monitor.lookUp(addresses.map { IPAddress($0)! }) { answered.resume(returning: $0) }
+        }
+        #expect(verdict.isReachable)
+    }
+
     @Test func `a status follows the addresses of a name, but not their order`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add blackhole 203.0.113.9")

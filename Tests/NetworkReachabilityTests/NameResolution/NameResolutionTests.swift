@@ -59,6 +59,20 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["192.0.2.2"])
     }
 
+    @Test mutating func `the first status waits for a lookup unless addresses are known`() {
+        let now = name.now
+        name.resolution.begin(with: [IPAddress("fe80::1")!])
+        let waits = !name.resolution.mayHaveStatus(now: now)
+        #expect(waits && name.addresses == [])
+        name.resolution.begin(with: [IPAddress("192.0.2.1")!])
+        let mayHaveStatus = name.resolution.mayHaveStatus(now: now)
+        #expect(mayHaveStatus && name.addresses == ["192.0.2.1"])
+        name.answer(noAnswer)
+        #expect(name.addresses == ["192.0.2.1"])
+        name.answer("192.0.2.2")
+        #expect(name.addresses == ["192.0.2.2"])
+    }
+
     @Test mutating func `after a network change a new lookup replaces the one in progress`() {
         name.ask()
         #expect(name.ask(.networkChange) == true)

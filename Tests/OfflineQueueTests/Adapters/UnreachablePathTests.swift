@@ -1,8 +1,11 @@
 internal import ClientCore
 internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import OfflineQueue
 internal import Testing
+
+@testable internal import OfflineQueue
 
 /// The state of the path is only a hint for when to try a request.
 @Suite(.timeLimit(.minutes(5))) struct UnreachablePathTests {
@@ -54,6 +57,28 @@ internal import Testing
         }
         _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
         for _ in 0..<3 { sender.answer(await sender.nextAttempt(), .unreachable) }
+        sender.answer(await sender.nextAttempt(), .status(200))
+        let summary = try #require(try await queue.result(of: "a")).summary
+        #expect(summary.state == .delivered && summary.attempts == 1 && summary.deferrals == 3)
+        await queue.stop()
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func
+        `a name that cannot be resolved is tried without a default route, and failed lookups are not counted`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route del default", "-6 route del default")
+        var watched = PathMonitor.Configuration()
+        watched.networkNamespace = testbed.near.path
+        let resolver = NameResolver { _ in .failure(.init(code: EAI_AGAIN)) }
+        let monitor = PathMonitor(configuration: watched, resolver: resolver)
+        let sender = FakeSender()
+        let queue = try await directory.openQueue(sender, gate: MonitorGate(monitor: monitor))
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
+        let unresolved = AttemptFailure(code: 6, phase: .resolve, message: "could not resolve")
+        for _ in 0..<3 { sender.answer(await sender.nextAttempt(), .failure(unresolved)) }
         sender.answer(await sender.nextAttempt(), .status(200))
         let summary = try #require(try await queue.result(of: "a")).summary
         #expect(summary.state == .delivered && summary.attempts == 1 && summary.deferrals == 3)
