@@ -18,10 +18,10 @@ struct FailedAttempt: Sendable {
             && (error.transferFailure?.bytesSent ?? 0) > 0
     }
 
-    /// The host of the transfer that failed. After a redirect, it can differ from the host of the request.
-    fileprivate var host: NetworkHost? {
-        ((error as? URLError)?.failingURL ?? url)?.host.flatMap { NetworkHost($0) }
-    }
+    /// The URL of the transfer that failed. After a redirect, it can differ from the URL of the request.
+    private var failedURL: URL? { (error as? URLError)?.failingURL ?? url }
+    fileprivate var host: NetworkHost? { failedURL?.host.flatMap { NetworkHost($0) } }
+    fileprivate var port: UInt16? { failedURL?.effectivePort.flatMap { UInt16(exactly: $0) } }
 }
 
 /// Decides when to retry requests that failed because there was no network: as soon as there is a path to their
@@ -78,7 +78,7 @@ final class ConnectivityRetrier: Sendable {
             isOfflineError(attempt.error), !attempt.isLostForGood, let host = attempt.host
         else { return nil }
         let monitor = if let monitor { monitor } else { await paths.monitor() }
-        let outcome = await waits.wait(for: host, monitor, atMost: longest)
+        let outcome = await waits.wait(for: host, port: attempt.port, monitor, atMost: longest)
         return delay(outcome, retryCount: attempt.retryCount)
     }
 

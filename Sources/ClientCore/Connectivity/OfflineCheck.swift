@@ -7,18 +7,10 @@ internal import NetworkReachability
 /// The addresses for which a route is looked up after a failed transfer. If none of them has a route, the transfer
 /// failed because there was no network.
 enum OfflineCheck: Hashable, Sendable {
-    /// All known addresses of the host.
-    case host([IPAddress])
+    /// All known addresses of the host, and the port of the connection.
+    case host([IPAddress], port: UInt16?)
     /// No address of the host is known. `PathTarget.general`, which stands for the internet, is looked up instead.
     case general
-
-    /// The addresses of the host; `nil` for ``general``.
-    var addresses: [IPAddress]? {
-        switch self {
-        case .host(let addresses): addresses
-        case .general: nil
-        }
-    }
 
     /// Creates the check for a failed transfer. Returns `nil` if the cause cannot be a missing network, for example
     /// because the host has responded.
@@ -33,7 +25,8 @@ enum OfflineCheck: Hashable, Sendable {
         let connected = metrics.remoteAddress.flatMap { IPAddress($0) }
         let resolved = metrics.addresses.isEmpty ? [connected].compactMap(\.self) : metrics.addresses
         let known = IPAddress(host).map { [$0] } ?? resolved
-        self = known.isEmpty ? .general : .host(known)
+        let port = url.effectivePort.flatMap { UInt16(exactly: $0) }
+        self = known.isEmpty ? .general : .host(known, port: port)
     }
 }
 

@@ -18,6 +18,8 @@ final class PathWaits: Sendable {
     /// The destination that requests wait for.
     struct Key: Hashable {
         let host: NetworkHost
+        /// The port of the connection, by which policy rules may route; `nil` if it is not known.
+        let port: UInt16?
         /// The path monitor. It is part of the key because a retrier may serve sessions with different monitors.
         let monitor: ObjectIdentifier
     }
@@ -90,11 +92,17 @@ final class PathWaits: Sendable {
     ///
     /// - Parameters:
     ///   - host: The host.
+    ///   - port: The port of the connection. Default: `nil`, unknown.
     ///   - monitor: The monitor that watches the path.
     ///   - maximum: The maximum time to wait; `nil` for no limit.
     /// - Returns: The result. If the task is cancelled, the function returns ``Outcome/ended`` immediately.
-    func wait(for host: NetworkHost, _ monitor: PathMonitor, atMost maximum: Duration?) async -> Outcome {
-        let key = Key(host: host, monitor: ObjectIdentifier(monitor))
+    func wait(
+        for host: NetworkHost,
+        port: UInt16? = nil,
+        _ monitor: PathMonitor,
+        atMost maximum: Duration?
+    ) async -> Outcome {
+        let key = Key(host: host, port: port, monitor: ObjectIdentifier(monitor))
         let id = newID()
         defer { state.withLock { _ = $0.cancelled.remove(id) } }
         return await withTaskCancellationHandler {
@@ -134,7 +142,9 @@ final class PathWaits: Sendable {
     }
 
     private func watch(_ key: Key, _ queue: UInt64, _ monitor: PathMonitor) {
-        let watch = monitor.watch(.host(key.host)) { [weak self] status in
+        var options = PathOptions()
+        options.port = key.port
+        let watch = monitor.watch(.host(key.host), options: options) { [weak self] status in
             self?.update(key, queue, status)
         }
         let isCurrent = state.withLock { state in

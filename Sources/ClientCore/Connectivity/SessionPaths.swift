@@ -38,7 +38,12 @@ final class SessionPaths: Sendable {
         _ check: OfflineCheck,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
     ) {
-        withMonitor { $0.lookUp(check.addresses, answer: answer) }
+        withMonitor { monitor in
+            switch check {
+            case .host(let addresses, let port): monitor.lookUp(addresses, port: port, answer: answer)
+            case .general: monitor.lookUp(nil, answer: answer)
+            }
+        }
     }
 
     private func started() -> PathMonitor {

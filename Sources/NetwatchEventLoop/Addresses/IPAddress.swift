@@ -104,6 +104,11 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         family == .ipv6 && high >> 54 == 0xfe80 >> 6
     }
 
+    /// Whether the address is an IPv4 address that is valid on one link only: `169.254.0.0/16` (RFC 3927).
+    package var isIPv4LinkLocal: Bool {
+        family == .ipv4 && high >> 48 == 0xa9fe
+    }
+
     /// Whether the address is a loopback address: `127.0.0.0/8` (RFC 1122 §3.2.1.3) or `::1`.
     package var isLoopback: Bool {
         family == .ipv4 ? high >> 56 == 127 : high == 0 && low == 1

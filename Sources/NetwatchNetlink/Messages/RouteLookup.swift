@@ -56,6 +56,10 @@ package struct Route: Hashable, Sendable {
     /// and `gateway`.
     package var nextHops: [NextHop] = []
 
+    /// The ID of the next hop object that the route uses (`RTA_NH_ID`); `nil` if it uses none. By default, the kernel
+    /// does not list the next hops of such an object (`nexthop_compat_mode` of ip-sysctl.rst).
+    package var nextHopObject: UInt32?
+
     package struct NextHop: Hashable, Sendable {
         package let interface: UInt32
         /// The flags `RTNH_F_…`.
@@ -87,6 +91,7 @@ extension Route {
             case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
             case CInt(RTA_GATEWAY.rawValue), CInt(RTA_VIA.rawValue): gateway = attribute.gateway
             case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
+            case CInt(RTA_NH_ID.rawValue): nextHopObject = attribute.number
             case CInt(RTA_CACHEINFO.rawValue): lifetime = Route.lifetime(attribute.bytes)
             case CInt(RTA_MULTIPATH.rawValue):
                 nextHops = attribute.nextHops { hop, _ in

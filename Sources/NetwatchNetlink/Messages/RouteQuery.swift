@@ -2,7 +2,7 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A query for the kernel's routing tables: which path would a packet take?
+/// A query for the kernel's routing tables: which path would a packet of a TCP connection take?
 package struct RouteQuery: Hashable, Sendable {
     /// The destination of the packet. If it has a zone, the packet must leave through the interface of the zone.
     package var destination: IPAddress
@@ -15,19 +15,24 @@ package struct RouteQuery: Hashable, Sendable {
     package var mark: UInt32?
     /// The user ID of the sender (`RTA_UID`); `nil` for the user of the calling process.
     package var userID: UInt32?
+    /// The TCP port to which the packet is sent (`RTA_DPORT`); `nil` if it is not known. Rules with `dport` then do not
+    /// match.
+    package var port: UInt16?
 
     package init(
         _ destination: IPAddress,
         outputInterface: UInt32 = 0,
         source: IPAddress? = nil,
         mark: UInt32? = nil,
-        userID: UInt32? = nil
+        userID: UInt32? = nil,
+        port: UInt16? = nil
     ) {
         self.destination = destination
         self.outputInterface = destination.zone != 0 ? destination.zone : outputInterface
         self.source = source
         self.mark = mark
         self.userID = userID
+        self.port = port
     }
 }
 
@@ -49,8 +54,8 @@ package struct RouteAnswer: Hashable, Sendable {
 /// each message.
 struct RouteQueryWriter {
     /// The maximum length of a query in bytes: the netlink header, `struct rtmsg`, two attributes with IPv6 addresses
-    /// and three with numbers.
-    static let maxQueryLength = 16 + 12 + 2 * 20 + 3 * 8
+    /// and five with numbers.
+    static let maxQueryLength = 16 + 12 + 2 * 20 + 5 * 8
 
     private let buffer: UnsafeMutableRawBufferPointer
     private(set) var count = 0
@@ -72,6 +77,8 @@ struct RouteQueryWriter {
         put(header)
         put(Self.route(query, matchesTable: matchesTable))
         put(query.destination, as: RTA_DST)
+        putShort(UInt8(IPPROTO_TCP), as: RTA_IP_PROTO)
+        if let port = query.port { putShort(port, as: RTA_DPORT) }
         if let source = query.source { put(source, as: RTA_SRC) }
         if query.outputInterface != 0 { put(query.outputInterface, as: RTA_OIF) }
         if let mark = query.mark { put(mark, as: RTA_MARK) }
@@ -105,6 +112,15 @@ struct RouteQueryWriter {
     private mutating func put(_ value: UInt32, as type: rtattr_type_t) {
         putHeader(type, length: 4)
         put(value)
+    }
+
+    /// Appends a value of 1 or 2 bytes in network byte order, padded to 4 bytes.
+    private mutating func putShort<Value: UnsignedInteger & FixedWidthInteger>(
+        _ value: Value,
+        as type: rtattr_type_t
+    ) {
+        putHeader(type, length: MemoryLayout<Value>.size)
+        put((UInt32(value) << (32 - Value.bitWidth)).bigEndian)
     }
 
     private mutating func putHeader(_ type: rtattr_type_t, length: Int) {

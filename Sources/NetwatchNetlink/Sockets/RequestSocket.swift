@@ -204,6 +204,18 @@ package final class RequestSocket {
         return result
     }
 
+    /// Returns whether a policy rule for IPv4 depends on the source address of a packet (`from`).
+    ///
+    /// - Throws: ``SystemError``, for example of a kernel without policy rules.
+    package func hasIPv4SourceRules() throws(SystemError) -> Bool {
+        var header = fib_rule_hdr()
+        header.family = IPAddress.Family.ipv4.number
+        let rules = try dump(type: CInt(RTM_GETRULE), replyType: CInt(RTM_NEWRULE), header: header) {
+            rtnl_rule_get_src(netwatch_rule($0)) != nil
+        }
+        return rules.isInterrupted || rules.malformed > 0 || rules.elements.contains(true)
+    }
+
     /// Reads a table of the kernel. If the table changes meanwhile, reads it again, up to five times in total.
     ///
     /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
@@ -327,6 +339,9 @@ extension RequestSocket {
             case CInt(RTM_NEWADDR), CInt(RTM_DELADDR):
                 var addresses = Dump<InterfaceAddress>()
                 try? addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
+            case CInt(RTM_NEWRULE), CInt(RTM_DELRULE):
+                var rules = Dump<Bool>()
+                try? rules.add(message) { rtnl_rule_get_src(netwatch_rule($0)) != nil }
             default: break
             }
         }

@@ -1,8 +1,8 @@
 public import NetwatchEventLoop
 
-/// The socket options of the connections whose path is watched, as far as they affect routing.
+/// The properties of the connections whose path is watched, as far as they affect routing.
 ///
-/// Policy rules may route packets by these options. Set the same options here that the connections will use.
+/// Policy rules may route packets by these properties. Set the same values here that the connections will have.
 public struct PathOptions: Hashable, Sendable {
     /// The firewall mark (`SO_MARK`). Default: `nil`, no mark.
     ///
@@ -23,6 +23,9 @@ public struct PathOptions: Hashable, Sendable {
     /// Nothing is reachable while no interface has this address. With an IPv4 source no IPv6 address is reachable, and
     /// vice versa.
     public var source: IPAddress?
+
+    /// The TCP port to connect to, for rules with `dport`. Default: `nil`, unknown: such rules do not match.
+    public var port: UInt16?
 
     /// Creates options with the default values.
     public init() {}

@@ -17,6 +17,12 @@ struct SparseOptions: Hashable, Sendable {
 
     var areDefaults: Bool { box == nil }
 
+    /// Whether the options name something that any interface may have: a name or a source address.
+    var dependOnInterfaces: Bool {
+        guard let options = box?.options else { return false }
+        return options.interface != nil || options.source != nil
+    }
+
     static func == (left: SparseOptions, right: SparseOptions) -> Bool {
         left.box?.options == right.box?.options
     }

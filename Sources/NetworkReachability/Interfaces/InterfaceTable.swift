@@ -52,6 +52,13 @@ struct InterfaceTable: Hashable, Sendable {
         return addresses.keys.sorted().lazy.compactMap(usable).first
     }
 
+    /// Whether an interface has an IPv6 address that is neither link-local nor `::1`.
+    var hasRoutableIPv6Address: Bool {
+        addresses.values.contains { list in
+            list.contains { $0.address.family == .ipv6 && !$0.address.isLinkLocal && !$0.address.isLoopback }
+        }
+    }
+
     /// Returns whether these interfaces have the same addresses as before from which a remote name server can be
     /// queried: usable, not link-local, not on loopback, and on an interface with carrier.
     ///

@@ -1,7 +1,8 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// What must be read again of the interfaces and their addresses, because it may have changed. A pure value.
+/// What must be read again of the interfaces, their addresses and the policy rules, because it may have changed. A pure
+/// value.
 struct StaleInterfaces: Hashable, Sendable {
     /// The addresses of one family of one interface.
     struct Addresses: Hashable, Sendable {
@@ -9,11 +10,13 @@ struct StaleInterfaces: Hashable, Sendable {
         let family: IPAddress.Family
     }
 
-    /// Whether all interfaces and addresses must be read.
+    /// Whether all interfaces, addresses and rules must be read.
     private(set) var isEverything = false
     /// The indices of the interfaces that must be read, without their addresses.
     private(set) var links: Set<UInt32> = []
     private(set) var addresses: Set<Addresses> = []
+    /// Whether the policy rules must be read.
+    private(set) var rules = false
 
     static let everything: StaleInterfaces = {
         var stale = StaleInterfaces()
@@ -21,7 +24,7 @@ struct StaleInterfaces: Hashable, Sendable {
         return stale
     }()
 
-    var isEmpty: Bool { !isEverything && links.isEmpty && addresses.isEmpty }
+    var isEmpty: Bool { !isEverything && links.isEmpty && addresses.isEmpty && !rules }
 
     /// The interfaces to which the links and addresses belong.
     var indices: Set<UInt32> { links.union(addresses.map(\.interface)) }
@@ -43,8 +46,9 @@ struct StaleInterfaces: Hashable, Sendable {
         switch event {
         case .link(let index): links.insert(index)
         case .address(let index, let prefix): mark(Addresses(interface: index, family: prefix.family))
+        case .rule: rules = true
         case .malformed: markEverything()
-        case .route, .rule, .nextHop, .setting, .irrelevant: break
+        case .route, .nextHop, .setting, .irrelevant: break
         }
     }
 }

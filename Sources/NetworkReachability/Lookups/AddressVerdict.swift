@@ -5,8 +5,9 @@ struct AddressVerdict: Hashable, Sendable {
     var lifetime: Duration?
     /// The index of the interface of the route, even if it has no carrier; 0 if there is no route.
     var interface: UInt32 = 0
-    /// Whether the route has several next hops. A change of the interface of any of them may change the verdict.
-    var isMultipath = false
+    /// Whether a change of another interface may change the verdict, for example because the route has several next
+    /// hops.
+    var dependsOnOtherInterfaces = false
 
     init(_ verdict: PathStatus.Verdict) {
         self.verdict = verdict

@@ -5,10 +5,11 @@ internal import NetwatchNetlink
 /// Decides from the kernel's answers whether one address is reachable. Makes no system calls.
 struct PathDecision {
     let query: RouteQuery
-    let answer: RouteAnswer
+    let finding: ConnectionRoutes.Finding
     let interfaces: InterfaceTable
 
     private var destination: IPAddress { query.destination }
+    private var answer: RouteAnswer { finding.answer }
 
     var verdict: PathStatus.Verdict {
         // For a source address that no interface has, the kernel's answer is misleading: an IPv6 lookup ignores the
@@ -75,13 +76,23 @@ struct PathDecision {
     /// The kernel also returns routes without a usable source address:
     /// - with a link-local IPv6 source for a destination that is not link-local;
     /// - with an IPv6 source that has not passed duplicate address detection;
+    /// - with a link-local IPv4 source, which a machine gives itself if DHCP fails. Routers do not forward packets from
+    ///   it (RFC 3927 §2.7). A gateway that is itself link-local is an exception, because it exists only where the
+    ///   administrator of a virtual machine has configured it to translate the source;
     /// - without any source (IPv4).
     private func hasUsableSource(_ route: Route) -> Bool {
-        guard let source = query.source ?? route.source else { return false }
-        if destination.family == .ipv4 { return true }
+        guard let source = source(of: route) else { return false }
+        if destination.family == .ipv4 {
+            return !source.isIPv4LinkLocal || (route.gateway ?? destination).isIPv4LinkLocal
+        }
         if source.isLinkLocal, !destination.isLinkLocal { return false }
         // A source that is not in the table was added after the table was read. Its own event will follow.
         return interfaces.isUsable(source: source, on: route.outputInterface) ?? true
+    }
+
+    /// The source address of a lookup is not repeated in its answer.
+    private func source(of route: Route) -> IPAddress? {
+        query.source ?? finding.source ?? route.source
     }
 
     private func path(_ route: Route, isLocal: Bool) -> NetworkPath {
@@ -89,7 +100,7 @@ struct PathDecision {
             destination: destination,
             interface: route.outputInterface.flatMap { interfaces.descriptions[$0] },
             gateway: route.gateway,
-            source: query.source ?? route.source,
+            source: source(of: route),
             isLocal: isLocal,
             prefixLength: tableRoute?.prefixLength ?? route.prefixLength,
             table: tableRoute?.table ?? route.table
@@ -107,7 +118,9 @@ extension PathDecision {
         var addressVerdict = AddressVerdict(verdict)
         addressVerdict.lifetime = tableRoute?.lifetime
         if case .route(let route) = answer.lookup { addressVerdict.interface = route.outputInterface ?? 0 }
-        addressVerdict.isMultipath = tableRoute?.nextHops.isEmpty == false
+        // For IPv6, the kernel chose the source from the addresses of all interfaces.
+        addressVerdict.dependsOnOtherInterfaces =
+            answer.mayHaveSeveralNextHops || finding.source?.family == .ipv6
         return addressVerdict
     }
 }

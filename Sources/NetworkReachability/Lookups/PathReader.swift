@@ -6,16 +6,24 @@ internal import NetwatchNetlink
 /// Confined to the monitor's thread, like the socket that it owns.
 final class PathReader {
     private let socket: RequestSocket
+    private let routes: ConnectionRoutes
     private let generalAddresses: [IPAddress]
     private var classifier: InterfaceClassifier
     private(set) var interfaces = InterfaceTable()
 
     /// - Parameters:
+    ///   - routes: The lookups over this socket.
     ///   - generalAddresses: Addresses outside this machine's networks. If one of them has a route over an interface,
     ///     this interface counts as an interface with a default route.
     ///   - sysfs: The reader for the network namespace of the socket.
-    init(socket: RequestSocket, generalAddresses: [IPAddress], sysfs: SysfsReader) {
+    init(
+        socket: RequestSocket,
+        routes: ConnectionRoutes,
+        generalAddresses: [IPAddress],
+        sysfs: SysfsReader
+    ) {
         self.socket = socket
+        self.routes = routes
         self.generalAddresses = generalAddresses
         classifier = InterfaceClassifier(sysfs: sysfs)
     }
@@ -30,12 +38,13 @@ final class PathReader {
         var indices: Set<UInt32> = []
     }
 
-    /// Reads interfaces and addresses again.
+    /// Reads interfaces, addresses and rules again.
     ///
     /// - Throws: ``SystemError`` if the request socket fails. ``interfaces`` is then unchanged.
     func read(_ stale: StaleInterfaces) throws(SystemError) -> Reading {
         var table = interfaces
         let reading = try stale.isEverything ? readEverything(into: &table) : read(stale, into: &table)
+        if stale.isEverything || stale.rules { routes.readRules() }
         table.descriptions = descriptions(of: table)
         interfaces = table
         return reading
@@ -81,7 +90,7 @@ final class PathReader {
         // All tunnels share the same candidates, so each candidate is looked up once.
         var known: [UInt32: Bool] = [:]
         let all = stack.describeAll(addresses: assignedAddresses(in: table)) { interface in
-            let answer = known[interface] ?? hasDefaultRoute(over: interface)
+            let answer = known[interface] ?? hasDefaultRoute(over: interface, table)
             known[interface] = answer
             return answer
         }
@@ -103,10 +112,10 @@ final class PathReader {
     }
 
     /// Returns whether any of the general addresses has a route over an interface.
-    private func hasDefaultRoute(over interface: UInt32) -> Bool {
+    private func hasDefaultRoute(over interface: UInt32, _ table: InterfaceTable) -> Bool {
         let queries = generalAddresses.map { RouteQuery($0, outputInterface: interface) }
-        let answers = (try? socket.lookUp(queries)) ?? []
-        return answers.contains { if case .route = $0.tableMatch { true } else { false } }
+        let findings = (try? routes.find(queries, table)) ?? []
+        return findings.contains { if case .route = $0.answer.tableMatch { true } else { false } }
     }
 
     /// The maximum number of addresses per call of ``lookUp(_:)``.
@@ -117,10 +126,10 @@ final class PathReader {
     /// - Throws: ``SystemError`` if the request socket fails.
     func lookUp(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [AddressVerdict] {
         let queries = addresses.map { query($0.0, $0.1) }
-        var answers = try socket.lookUp(queries.compactMap(\.self)).makeIterator()
+        var findings = try routes.find(queries.compactMap(\.self), interfaces).makeIterator()
         return queries.map { query in
             guard let query else { return AddressVerdict(.notReachable(.noInterface)) }
-            return PathDecision(query: query, answer: answers.next()!, interfaces: interfaces)
+            return PathDecision(query: query, finding: findings.next()!, interfaces: interfaces)
                 .addressVerdict
         }
     }
@@ -129,7 +138,13 @@ final class PathReader {
     private func query(_ address: IPAddress, _ sparseOptions: SparseOptions) -> RouteQuery? {
         if sparseOptions.areDefaults { return RouteQuery(address) }
         let options = sparseOptions.options
-        var query = RouteQuery(address, source: options.source, mark: options.mark, userID: options.userID)
+        var query = RouteQuery(
+            address,
+            source: options.source,
+            mark: options.mark,
+            userID: options.userID,
+            port: options.port
+        )
         if let name = options.interface {
             guard let index = interfaces.index(named: name) else { return nil }
             query.outputInterface = index

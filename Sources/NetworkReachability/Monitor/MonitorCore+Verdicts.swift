@@ -5,30 +5,37 @@ internal import NetwatchEventLoop
 extension MonitorCore {
     /// Processes all pending kernel notifications, and then looks up the addresses. Does not start a watch.
     ///
-    /// - Parameter addresses: The addresses of one host. Only the first 64 are used. `nil` for ``PathTarget/general``.
-    func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
+    /// - Parameters:
+    ///   - addresses: The addresses of one host. Only the first 64 are used. `nil` for ``PathTarget/general``.
+    ///   - port: The TCP port to connect to. Default: `nil`, unknown.
+    func verdictNow(on addresses: [IPAddress]?, port: UInt16? = nil) -> PathStatus.Verdict {
         receiveEvents()
         defer { finish() }
         if !staleInterfaces.isEmpty { readInterfaces() }
         guard let reader = connection?.reader else { return .unknown(.noNetlink) }
         let queried = addresses?.compactMap(\.hostAddress) ?? configuration.generalAddresses
-        let options = SparseOptions(PathOptions())
-        guard let verdicts = try? reader.lookUp(queried.prefix(Self.maxAddresses).map { ($0, options) })
+        var options = PathOptions()
+        options.port = port
+        let sparse = SparseOptions(options)
+        guard let verdicts = try? reader.lookUp(queried.prefix(Self.maxAddresses).map { ($0, sparse) })
         else {
             return .unknown(.lookupFailed)
         }
         return TargetVerdict(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
-    /// Looks up the known addresses of a watched target again, with the default options.
+    /// Looks up the known addresses of a watched target again, with the default options and the port.
     ///
     /// For a name without known addresses this is the verdict on ``PathTarget/general``.
     ///
     /// - Returns: The verdict, and the generation that a status would have now; `nil` if the target is not watched.
-    func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
+    func verdictNow(
+        on target: PathTarget,
+        port: UInt16? = nil
+    ) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
         guard let watched = targets[WatchKey(target: target, options: PathOptions())] else { return nil }
         let addresses = watched.slots.map { self.addresses.book.address(at: $0) }
-        let verdict = verdictNow(on: addresses.isEmpty ? nil : addresses)
+        let verdict = addresses.isEmpty ? verdictNow(on: nil) : verdictNow(on: addresses, port: port)
         return (verdict, watched.hold.currentGeneration)
     }
 

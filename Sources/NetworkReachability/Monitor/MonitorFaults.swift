@@ -1,3 +1,4 @@
+package import NetwatchEventLoop
 package import NetwatchNetlink
 
 /// Faults that tests inject into a monitor, to prove that the tests would find such faults.
@@ -7,6 +8,8 @@ package struct MonitorFaults: Sendable {
     /// Whether lookups right after a notification have no effect. This simulates a kernel that announces each change
     /// before it makes the change. The confirmation, which follows later, is not affected.
     package var answersLate = false
+    /// The address families for which routes are looked up without the source address that the kernel chooses.
+    package var ignoredSources: Set<IPAddress.Family> = []
     /// A closure that is called for each batch of notifications, and returns the batch to process instead.
     package var interceptor: (@Sendable (EventSocket.Batch) -> EventSocket.Batch)?
 

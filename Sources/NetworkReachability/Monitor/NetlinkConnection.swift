@@ -27,8 +27,15 @@ final class NetlinkConnection {
             )
         }
         let requests = try loop.inNetworkNamespace { () throws(SystemError) in try RequestSocket() }
+        let routes = ConnectionRoutes(
+            socket: requests,
+            ignoredFamilies: configuration.faults.ignoredSources
+        ) { query in
+            try? loop.inNetworkNamespace { () throws(SystemError) in ConnectLookup.source(of: query) }
+        }
         reader = PathReader(
             socket: requests,
+            routes: routes,
             generalAddresses: configuration.generalAddresses,
             // The mounted sysfs shows the process's namespace, not the one in the configuration.
             sysfs: configuration.networkNamespace == nil ? .system : .none

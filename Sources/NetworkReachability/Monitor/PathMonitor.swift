@@ -155,13 +155,15 @@ public final class PathMonitor: Sendable {
     /// - Parameters:
     ///   - addresses: The addresses of one host. One reachable address makes the host reachable. `nil` for
     ///     ``PathTarget/general``.
+    ///   - port: The TCP port to connect to. Default: `nil`, unknown.
     ///   - answer: Called once with the verdict, on the monitor's thread, which it must not block.
     package func lookUp(
         _ addresses: [IPAddress]?,
+        port: UInt16? = nil,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
     ) {
         guard let core else { return answer(.unknown(.noNetlink)) }
-        core.perform { answer($0.verdictNow(on: addresses)) }
+        core.perform { answer($0.verdictNow(on: addresses, port: port)) }
     }
 
     /// Looks up the known addresses of a watched target once, on the monitor's thread. Returns before the lookup.
@@ -169,14 +171,17 @@ public final class PathMonitor: Sendable {
     /// The verdict may report a loss before the watches do, because they receive it only after
     /// ``Configuration/settle``.
     ///
-    /// - Parameter answer: Called once on the monitor's thread, which it must not block. Receives the verdict and the
-    ///   ``PathStatus/pathGeneration`` of the current path, or `nil` if the target is not watched.
+    /// - Parameters:
+    ///   - port: The TCP port to connect to. Default: `nil`, unknown.
+    ///   - answer: Called once on the monitor's thread, which it must not block. Receives the verdict and the
+    ///     ``PathStatus/pathGeneration`` of the current path, or `nil` if the target is not watched.
     package func lookUp(
         _ target: PathTarget,
+        port: UInt16? = nil,
         answer: @escaping @Sendable ((verdict: PathStatus.Verdict, generation: UInt64)?) -> Void
     ) {
         guard let core else { return answer(nil) }
-        core.perform { answer($0.verdictNow(on: target)) }
+        core.perform { answer($0.verdictNow(on: target, port: port)) }
     }
 
     /// Returns the paths to all reachable addresses of a watched target, in the resolver's order. The first is the path

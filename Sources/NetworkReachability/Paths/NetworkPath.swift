@@ -2,8 +2,9 @@ public import NetwatchEventLoop
 
 /// The path on which the kernel would send a packet: interface, source address, gateway and matching route.
 ///
-/// If a route has several next hops, the kernel chooses one for each flow. This path is the kernel's choice for a
-/// lookup of the destination alone. A connection to the same address may use another next hop.
+/// If a route has several next hops, the kernel chooses one for each flow. This path is the kernel's choice for a TCP
+/// connection whose source port is not known. If the choice depends on ports (`fib_multipath_hash_policy`), a
+/// connection to the same address may use another next hop.
 public struct NetworkPath: Hashable, Sendable {
     /// The destination address of the packet.
     public let destination: IPAddress

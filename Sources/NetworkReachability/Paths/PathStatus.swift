@@ -1,7 +1,8 @@
 /// The reachability of a ``PathTarget``.
 ///
-/// The status says whether a packet to the target could leave this machine. It does not say whether the target would
-/// respond. Use the status to decide when to try, never to decide whether to send at all.
+/// The status says whether `connect(2)` of a TCP socket would find a path on which a packet could leave this machine,
+/// and whether a reply could come back. It does not say whether the target would respond. Use the status to decide when
+/// to try, never to decide whether to send at all.
 public struct PathStatus: Hashable, Sendable {
     /// The result with its path or its reason.
     public enum Verdict: Hashable, Sendable {

@@ -19,7 +19,7 @@ struct AddressBook {
         var verdict: PathStatus.Verdict?
         var expiry: BootInstant?
         var interface: UInt32 = 0
-        var isMultipath = false
+        var dependsOnOtherInterfaces = false
         /// The first target that has this address, usually the only one; `nil` if the slot is free.
         var watcher: WatchedTarget?
         var otherWatchers: [WatchedTarget] = []
@@ -239,7 +239,7 @@ extension AddressBook.Record {
     fileprivate mutating func update(_ addressVerdict: AddressVerdict, expiry: BootInstant?) -> Bool {
         self.expiry = expiry
         interface = addressVerdict.interface
-        isMultipath = addressVerdict.isMultipath
+        dependsOnOtherInterfaces = addressVerdict.dependsOnOtherInterfaces
         if verdict == addressVerdict.verdict { return false }
         verdict = addressVerdict.verdict
         return true
@@ -259,11 +259,12 @@ extension AddressBook.Record {
 
     /// Returns whether a change of the interface may change the verdict.
     ///
-    /// True for the interface of the path. True for every interface if the address has no path, if its route has
-    /// several next hops, or if its options are not the defaults.
+    /// True for the interface of the path. True for every interface if the address has no path, if its verdict depends
+    /// on several interfaces, or if its options name an interface or a source address.
     fileprivate func mayDepend(on interface: UInt32) -> Bool {
         guard let verdict else { return true }
-        return self.interface == interface || isMultipath || !verdict.isReachable || !key.options.areDefaults
+        return self.interface == interface || dependsOnOtherInterfaces || !verdict.isReachable
+            || key.options.dependOnInterfaces
     }
 }
 

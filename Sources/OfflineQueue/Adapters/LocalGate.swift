@@ -13,5 +13,5 @@ struct LocalGate: HostGate {
         AsyncStream { $0.yield(Self.state) }
     }
 
-    func state(of host: String) async -> GateState? { Self.state }
+    func state(of host: String, port: Int) async -> GateState? { Self.state }
 }

@@ -18,10 +18,10 @@ struct MonitorGate: HostGate {
         }
     }
 
-    func state(of host: String) async -> GateState? {
+    func state(of host: String, port: Int) async -> GateState? {
         guard let host = NetworkHost(host) else { return nil }
         return await withCheckedContinuation { [metered] continuation in
-            monitor.lookUp(.host(host)) { answer in
+            monitor.lookUp(.host(host), port: UInt16(exactly: port)) { answer in
                 continuation.resume(
                     returning: answer.map { GateState($0.verdict, generation: $0.generation, metered) }
                 )

@@ -9,11 +9,14 @@ package protocol HostGate: Sendable {
 
     /// Returns the current state of a watched host, determined by new lookups in the kernel. Returns `nil` if the
     /// lookups are not possible; the last state from ``watch(host:)`` then applies.
-    func state(of host: String) async -> GateState?
+    ///
+    /// - Parameter port: The port to connect to. A policy rule may select it, so the state may differ from that of
+    ///   ``watch(host:)``, which does not know the port.
+    func state(of host: String, port: Int) async -> GateState?
 }
 
 extension HostGate {
-    package func state(of host: String) async -> GateState? { nil }
+    package func state(of host: String, port: Int) async -> GateState? { nil }
 }
 
 /// The known state of the path to a host. It only influences when requests are tried. A host that is not reachable is

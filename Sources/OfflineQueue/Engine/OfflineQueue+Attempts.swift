@@ -267,7 +267,8 @@ extension OfflineQueue {
         to context: inout AttemptContext
     ) async {
         let host = context.origin.host
-        let current = await gate.state(of: host) ?? scheduler.gateState(of: host)
+        let current =
+            await gate.state(of: host, port: context.origin.port) ?? scheduler.gateState(of: host)
         if current == .notReachable || scheduler.isGateDown(host) { context.gateIsDown = true }
         if let old = before?.generation, let new = current?.generation { context.pathHasChanged = old != new }
         guard FailureTable.classify(failure) == .path else { return }

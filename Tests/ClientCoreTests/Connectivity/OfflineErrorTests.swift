@@ -43,6 +43,12 @@ struct OfflineErrorTests {
         #expect(response.error?.transferFailure?.code == 7)
     }
 
+    @Test func `a rule that prohibits the port counts as offline`() async throws {
+        let testbed = try OfflineTestbed(isConnected: true)
+        try testbed.testbed.near.ip("rule add ipproto tcp dport 8080 prohibit")
+        #expect(await code(testbed.session, "http://\(OfflineTestbed.host):8080/") == .notConnectedToInternet)
+    }
+
     @Test func `a router without a route does not count as offline`() async throws {
         let testbed = try OfflineTestbed(isConnected: true)
         // The router reports the missing route by ICMP (RFC 792). The kernel then returns the same errno as for a

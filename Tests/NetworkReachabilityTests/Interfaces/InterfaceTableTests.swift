@@ -80,7 +80,7 @@ internal import Testing
         #expect(!changed.hasSameOutboundSources(as: table, among: [1]))
     }
 
-    @Test func `an event makes only its own interface or addresses stale`() {
+    @Test func `an event makes only its own interface, its addresses or the rules stale`() {
         var stale = StaleInterfaces()
         stale.mark(.route(.everything(.ipv4)))
         #expect(stale.isEmpty)
@@ -90,6 +90,10 @@ internal import Testing
         #expect(stale.links == [7])
         #expect(stale.addresses == [.init(interface: 8, family: .ipv6)])
         #expect(stale.indices == [7, 8])
+        #expect(!stale.rules)
+        stale.mark(.rule)
+        #expect(stale.rules)
+        #expect(!stale.isEverything)
         stale.mark(.malformed)
         #expect(stale.isEverything)
     }

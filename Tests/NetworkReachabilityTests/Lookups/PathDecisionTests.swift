@@ -35,7 +35,7 @@ internal import Testing
         interfaces.descriptions = [2: .fake(2)]
         let decision = PathDecision(
             query: RouteQuery(IPAddress(destination)!),
-            answer: RouteAnswer(lookup: lookup ?? .route(route), tableMatch: .route(match)),
+            finding: .init(answer: RouteAnswer(lookup: lookup ?? .route(route), tableMatch: .route(match))),
             interfaces: interfaces
         )
         return decision.verdict
@@ -125,6 +125,24 @@ internal import Testing
         var decision = self
         decision.route.source = nil
         #expect(decision.verdict() == .notReachable(.noSource))
+    }
+
+    @Test(arguments: [
+        ("198.51.100.7", nil, false), ("198.51.100.7", "192.0.2.2", false),
+        ("198.51.100.7", "169.254.7.1", true), ("169.254.9.9", nil, true),
+        ("169.254.9.9", "192.0.2.2", false),
+    ])
+    func `a link-local IPv4 source is usable only if the next hop is link-local`(
+        destination: String,
+        gateway: String?,
+        isUsable: Bool
+    ) {
+        var decision = self
+        decision.route.source = IPAddress("169.254.7.7")
+        decision.route.gateway = gateway.flatMap(IPAddress.init)
+        #expect((decision.verdict(on: destination) != .notReachable(.noSource)) == isUsable)
+        decision.route.source = IPAddress("169.253.255.255")
+        #expect(decision.verdict(on: destination) != .notReachable(.noSource))
     }
 
     @Test func `one reachable address is enough, and the first in the resolver's order is used`() throws {

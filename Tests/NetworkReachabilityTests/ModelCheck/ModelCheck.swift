@@ -14,6 +14,8 @@ enum ModelCheck {
         /// The size of the receive buffer in bytes: tiny, the kernel's default, or large.
         var receiveBufferSize: Int
         var filtersRoutes: Bool
+        /// The port of the watched connections; `nil` if the monitor does not know it.
+        var port: UInt16?
         /// The faults to inject into the monitor. Default: none.
         var faults = MonitorFaults()
         var confirmDelay = PathMonitor.Configuration().confirmDelay
@@ -21,11 +23,12 @@ enum ModelCheck {
         /// on a busy machine. Nothing corrects a wrong status without an audit.
         var timeout: Duration = .seconds(30)
 
-        /// Chooses one of the 12 combinations of settings by the seed.
+        /// Chooses one of the 24 combinations of settings by the seed.
         init(seed: UInt64) {
             settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
             filtersRoutes = seed & 2 == 0
-            receiveBufferSize = [4096, 212_992, 8 * 1024 * 1024][Int((seed >> 2) % 3)]
+            port = seed & 4 == 0 ? nil : OperationGenerator.port
+            receiveBufferSize = [4096, 212_992, 8 * 1024 * 1024][Int((seed >> 3) % 3)]
         }
 
         func configuration(watching namespace: NetworkNamespace) -> PathMonitor.Configuration {

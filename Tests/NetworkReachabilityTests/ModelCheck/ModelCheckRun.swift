@@ -53,14 +53,20 @@ final class ModelCheckRun {
         self.isStopped = isStopped
         outcome = Outcome(scenario: scenario)
         testbed = try ModelTestbed(cables: scenario.cables)
-        oracle = RouteOracle(in: testbed.near, addresses: Scenario.hosts.map { IPAddress($0)! })
+        oracle = RouteOracle(
+            in: testbed.near,
+            addresses: Scenario.hosts.map { IPAddress($0)! },
+            port: scenario.setup.port
+        )
         monitor = PathMonitor(configuration: scenario.setup.configuration(watching: testbed.near))
         for host in Scenario.hosts { watch(host) }
         monitor.narrowFilter()
     }
 
     private func watch(_ host: String) {
-        watches[IPAddress(host)!] = monitor.watch(.host(NetworkHost(host)!)) { _ in }
+        var options = PathOptions()
+        options.port = scenario.setup.port
+        watches[IPAddress(host)!] = monitor.watch(.host(NetworkHost(host)!), options: options) { _ in }
     }
 
     /// Runs a scenario until its first mismatch or its end.

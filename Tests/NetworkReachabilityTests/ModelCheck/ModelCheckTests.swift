@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchTestSupport
 internal import NetworkReachability
@@ -31,6 +32,17 @@ struct ModelCheckTests {
         focus: OperationGenerator.Kind
     ) async throws {
         let isNoticed = try await isNoticed(focus: focus) { $0.faults.ignoredClasses = [event] }
+        #expect(isNoticed)
+    }
+
+    @Test(arguments: [
+        (IPAddress.Family.ipv4, OperationGenerator.Kind.rule), (.ipv6, .route),
+    ])
+    func `the check detects a monitor that ignores the source address of connections`(
+        family: IPAddress.Family,
+        focus: OperationGenerator.Kind
+    ) async throws {
+        let isNoticed = try await isNoticed(focus: focus) { $0.faults.ignoredSources = [family] }
         #expect(isNoticed)
     }
 

@@ -1,7 +1,7 @@
 extension OperationGenerator {
     mutating func addressOperation() -> Operation {
         let cable = cable()
-        return switch number(below: 12) {
+        return switch number(below: 13) {
         case ..<3: remove(one(["\(cable.nearIPv4)/24", "\(cable.nearIPv6)/64", "fe80::1/64"]), cable)
         case 3: add("\(cable.ipv4Network).\(3 + number(below: 4))/\(one([24, 25, 32]))", cable)
         case ..<6: add("\(cable.ipv6Network)::\(3 + number(below: 4))/\(one([64, 128])) nodad", cable)
@@ -9,6 +9,7 @@ extension OperationGenerator {
         case 7: add("\(cable.farIPv6)/64", cable)
         case ..<10: deprecate(cable)
         case 10: add("\(one(Self.remotes))", on: "lo")
+        case 11: selfAssigned(cable)
         default: add("\(cable.ipv4Network).7 peer \(cable.farIPv4)", cable)
         }
     }
@@ -34,6 +35,25 @@ extension OperationGenerator {
         return temporarily(
             Operation(.near("addr add \(address) dev \(link)")),
             remedy: Operation(.near("addr del \(prefix) dev \(link)"))
+        )
+    }
+
+    /// Replaces the IPv4 address of a link with one from 169.254.0.0/16 and adds a default route, as a DHCP client does
+    /// that gets no answer. With a gateway, the route is usable only if the gateway is in the same network.
+    private mutating func selfAssigned(_ cable: Cable) -> Operation {
+        let gateway = one(["", "", "via 169.254.0.1 ", "via \(cable.farIPv4) onlink "])
+        let route = "default \(gateway)dev \(cable.near) metric 1"
+        return temporarily(
+            Operation(
+                .near("addr del \(cable.nearIPv4)/24 dev \(cable.near)"),
+                .near("addr add 169.254.7.7/16 dev \(cable.near)"),
+                .near("route add \(route)")
+            ),
+            remedy: Operation(
+                .near("route del \(route)"),
+                .near("addr del 169.254.7.7/16 dev \(cable.near)"),
+                .near("addr add \(cable.nearIPv4)/24 dev \(cable.near)")
+            )
         )
     }
 

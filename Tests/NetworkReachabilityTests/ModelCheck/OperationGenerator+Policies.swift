@@ -1,12 +1,28 @@
 extension OperationGenerator {
     // MARK: Rules
 
+    /// The port in rules, and of the connections if the monitor knows it.
+    static let port: UInt16 = 8080
+
     mutating func ruleOperation() -> Operation {
+        switch number(below: 10) {
+        case 0: return onlySpecificRoutes()
+        case 1: return protocolRule()
+        default: break
+        }
         let isIPv4 = isLikely(55)
+        let network = isIPv4 ? cable().ipv4Network : cable().ipv6Network
         let target =
             isIPv4
-            ? one(["to 198.51.100.0/24", "to 192.0.2.2", "from all", "iif lo to 203.0.113.0/24", "fwmark 7"])
-            : one(["to 2001:db8:ffff::/48", "to 2001:db8::2", "from all", "iif lo", "fwmark 7"])
+            ? one([
+                "to 198.51.100.0/24", "to 192.0.2.2", "from all", "iif lo to 203.0.113.0/24", "fwmark 7",
+                "from \(network).1", "from \(network).0/24", "not from \(network).1",
+                "from \(network).1 to 198.51.100.0/25", "ipproto udp",
+            ])
+            : one([
+                "to 2001:db8:ffff::/48", "to 2001:db8::2", "from all", "iif lo", "fwmark 7",
+                "from \(network)::/64", "from \(network)::1", "not from \(network)::5",
+            ])
         let action = one(["prohibit", "unreachable", "blackhole", "lookup 70", "lookup 70", "lookup 70"])
         let rule = "\(target) pref \(100 + number(below: 3)) \(action)"
         let route =
@@ -18,6 +34,39 @@ extension OperationGenerator {
         return temporarily(
             Operation(preparation + [isIPv4 ? .near("rule add \(rule)") : .nearIPv6("rule add \(rule)")]),
             remedy: Operation(isIPv4 ? .near("rule del \(rule)") : .nearIPv6("rule del \(rule)"))
+        )
+    }
+
+    /// Adds a rule for TCP connections or for a port.
+    ///
+    /// It precedes the rules with `from`, because the monitor finds the source of an IPv6 connection with a UDP socket.
+    /// If a later rule rejected only TCP, the kernel could choose another source for UDP.
+    private mutating func protocolRule() -> Operation {
+        let selector = one([
+            "ipproto tcp", "ipproto tcp dport \(Self.port)", "dport \(Self.port - 10)-\(Self.port)",
+            "ipproto tcp sport 22", "sport 1-1023",
+        ])
+        let rule = "\(selector) pref 99 \(one(["prohibit", "unreachable", "blackhole"]))"
+        let isIPv4 = isLikely(50)
+        return temporarily(
+            Operation(isIPv4 ? .near("rule add \(rule)") : .nearIPv6("rule add \(rule)")),
+            remedy: Operation(isIPv4 ? .near("rule del \(rule)") : .nearIPv6("rule del \(rule)"))
+        )
+    }
+
+    /// Replaces the default routes of the main table, but none of its other routes, as the rules of a WireGuard tunnel
+    /// do (`wg-quick`).
+    private mutating func onlySpecificRoutes() -> Operation {
+        let isIPv4 = isLikely(50)
+        let rules = ["lookup main suppress_prefixlength 0 pref 105", "not fwmark 7 lookup 70 pref 106"]
+        let route =
+            isIPv4
+            ? "route replace default via \(cables[1].farIPv4) table 70"
+            : "route replace ::/0 via \(cables[1].farIPv6) table 70"
+        func step(_ command: String) -> Step { isIPv4 ? .near(command) : .nearIPv6(command) }
+        return temporarily(
+            Operation([step(route)] + rules.map { step("rule add \($0)") }),
+            remedy: Operation(rules.map { step("rule del \($0)") })
         )
     }
 

@@ -16,7 +16,7 @@ extension OperationGenerator {
         let other = one(cables)
         let gateway = isIPv4 ? cable.farIPv4 : cable.farIPv6
         let otherGateway = isIPv4 ? other.farIPv4 : other.farIPv6
-        return switch number(below: 14) {
+        return switch number(below: 16) {
         case ..<3: route("\(prefix) via \(gateway) dev \(cable.near)")
         case 3: route("\(prefix) dev \(cable.near)")
         case ..<6: route("\(one(["blackhole", "unreachable", "prohibit", "throw"])) \(prefix)")
@@ -26,6 +26,7 @@ extension OperationGenerator {
         case 10: route("\(prefix) via \(gateway) table 70")
         case 11: route("\(isIPv4 ? "local" : "unreachable") \(prefix == "default" ? "198.51.100.7" : prefix)")
         case 12: Operation(.near("route del \(prefix)"))
+        case ..<15: sourceSpecific(via: cable)
         default:
             isLikely(15) ? expiring(via: cable) : route("\(prefix) via \(gateway) onlink dev \(cable.near)")
         }
@@ -37,6 +38,22 @@ extension OperationGenerator {
         return temporarily(
             Operation(.near("route \(verb) \(complete)")),
             remedy: Operation(.near("route del \(complete)"))
+        )
+    }
+
+    /// Adds an IPv6 route that is valid only for some source addresses, usually instead of the default route for all of
+    /// them.
+    private mutating func sourceSpecific(via cable: Cable) -> Operation {
+        let network = one([cable, one(cables)]).ipv6Network
+        let sources = ["::/64", "::/64", "::1", "::5"].map { "\(network)\($0)" }
+        let source = one(sources + ["2001:db8::/32"])
+        let prefix = one(["::/0", "::/0", "2000::/3", "2001:db8:ffff::/48"])
+        let table = one(["", "", " table 70"])
+        let route = "\(prefix) from \(source) via \(cable.farIPv6) dev \(cable.near)\(table)"
+        let preparation: [Step] = isLikely(80) ? [.near("route del ::/0")] : []
+        return temporarily(
+            Operation(preparation + [.near("route \(one(["add", "replace", "append"])) \(route)")]),
+            remedy: Operation(.near("route del \(route)"))
         )
     }
 

@@ -4,8 +4,10 @@ internal import NetworkReachability
 
 /// Determines the correct statuses, independently of the code under test.
 ///
-/// The source of the statuses is `ip` (iproute2). They are compared with ``SocketOracle``, which uses `connect(2)`. Not
-/// safe for concurrent use.
+/// The source of the statuses is `ip` (iproute2), which looks up each address twice if `connect(2)` does: without a
+/// source address and with it. They are compared with ``SocketOracle``, which uses `connect(2)`.
+///
+/// Not safe for concurrent use.
 final class RouteOracle {
     /// The correct status of one address.
     enum Answer: Equatable {
@@ -26,17 +28,20 @@ final class RouteOracle {
     private let addresses: [IPAddress]
     private let ip: IPBatch
     private let socketOracle: SocketOracle
+    private let port: UInt16?
     /// The interface names by index that the running `ip` may have cached.
     private var names: [UInt32: String] = [:]
 
-    init(in namespace: NetworkNamespace, addresses: [IPAddress]) {
+    /// - Parameter port: The port of the connections; `nil` if the monitor does not know it.
+    init(in namespace: NetworkNamespace, addresses: [IPAddress], port: UInt16?) {
         self.addresses = addresses
+        self.port = port
         ip = IPBatch(in: namespace)
-        socketOracle = SocketOracle(namespace: namespace)
+        socketOracle = SocketOracle(namespace: namespace, port: port ?? 9)
     }
 
     func ask() throws -> Snapshot {
-        let answers = try ip.ask(["addr show"] + addresses.flatMap(Self.questions))
+        let answers = try ip.ask(["addr show"] + addresses.flatMap { questions(about: $0) })
         guard case .done(let text) = answers[0] else { throw OracleFailure(answer: "\(answers[0])") }
         let interfaces = try InterfaceReport(json: text)
         if interfaces.renames(names) {
@@ -45,31 +50,59 @@ final class RouteOracle {
             return try ask()
         }
         names.merge(interfaces.names) { _, new in new }
-        let reports = try addresses.indices.map { position in
+        var reports = try addresses.indices.map { position in
             try RouteReport(lookup: answers[1 + 2 * position], match: answers[2 + 2 * position])
+        }
+        let sockets = socketOracle.ask(about: addresses)
+        let sources = addresses.indices.compactMap { position in
+            source(at: position, reports[position], sockets[position]).map { (position, $0) }
+        }
+        let further = try ip.ask(sources.flatMap { questions(about: addresses[$0.0], from: $0.1) })
+        for (index, (position, source)) in sources.enumerated() {
+            reports[position] = try RouteReport(
+                lookup: further[2 * index],
+                match: further[2 * index + 1],
+                source: source
+            )
         }
         let expectedAnswers = zip(addresses, reports).map { $1.expected(about: $0, interfaces) }
         return Snapshot(
             expectedAnswers: Dictionary(uniqueKeysWithValues: zip(addresses, expectedAnswers)),
             isChanging: interfaces.isChanging || reports.contains(where: \.isExpiring),
-            contradictions: contradictions(expectedAnswers, reports)
+            contradictions: contradictions(expectedAnswers, sockets)
         )
     }
 
-    private static func questions(about address: IPAddress) -> [String] {
-        let target = IPAddress(bytes: address.bytes)!.description
-        let zone = address.zone == 0 ? "" : " oif if\(address.zone)"
-        return ["route get \(target)\(zone)", "route get fibmatch \(target)\(zone)"]
+    private func questions(about address: IPAddress, from source: IPAddress? = nil) -> [String] {
+        var words = IPAddress(bytes: address.bytes)!.description
+        if let source { words += " from \(IPAddress(bytes: source.bytes)!)" }
+        if address.zone != 0 { words += " oif if\(address.zone)" }
+        words += " ipproto tcp"
+        if let port { words += " dport \(port)" }
+        return ["route get \(words)", "route get fibmatch \(words)"]
     }
 
-    private func contradictions(_ expectedAnswers: [Answer], _ reports: [RouteReport]) -> [String] {
-        let answers = socketOracle.ask(about: addresses)
-        return addresses.indices.compactMap { position in
-            let address = addresses[position]
-            // For IPv6 the choice between several next hops depends on the protocol, which a lookup does not specify.
-            if address.family == .ipv6, reports[position].hasSeveralWays { return nil }
+    /// Returns the source address with which `connect(2)` looks up the route again; `nil` if it does not.
+    ///
+    /// For IPv4, this is the source of the first route. For IPv6, `connect(2)` looks up the route again only if it
+    /// finds none without a source. Only `connect(2)` itself knows the source that it chose.
+    private func source(
+        at position: Int,
+        _ report: RouteReport,
+        _ answer: SocketOracle.Answer
+    ) -> IPAddress? {
+        switch (addresses[position].family, answer) {
+        case (.ipv4, _): report.source
+        case (.ipv6, .sends(let source)): report.hasRoute ? nil : source
+        case (.ipv6, .refuses): nil
+        }
+    }
+
+    private func contradictions(_ expectedAnswers: [Answer], _ answers: [SocketOracle.Answer]) -> [String] {
+        addresses.indices.compactMap { position in
             let (expected, answer) = (expectedAnswers[position], answers[position])
-            return expected.agrees(with: answer) ? nil : "\(address): ip: \(expected), connect(2): \(answer)"
+            return expected.agrees(with: answer)
+                ? nil : "\(addresses[position]): ip: \(expected), connect(2): \(answer)"
         }
     }
 }

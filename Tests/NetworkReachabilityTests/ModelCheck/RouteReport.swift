@@ -85,11 +85,20 @@ struct RouteReport {
     private let lookup: [String: Any]?
     private let match: [String: Any]?
     private let refusal: String
+    /// The source address that the kernel chose; `nil` if there is none.
+    let source: IPAddress?
 
-    init(lookup: IPBatch.Answer, match: IPBatch.Answer) throws {
-        (self.lookup, refusal) = try Self.read(lookup)
+    /// - Parameter source: The source address of the lookup. Default: `nil`, the lookup had none.
+    init(lookup: IPBatch.Answer, match: IPBatch.Answer, source: IPAddress? = nil) throws {
+        let (route, refusal) = try Self.read(lookup)
+        self.lookup = route
+        self.refusal = refusal
         self.match = try Self.read(match).route
+        self.source = source ?? (route?["prefsrc"] as? String).flatMap { IPAddress($0) }
     }
+
+    /// Whether the kernel found a route.
+    var hasRoute: Bool { lookup != nil }
 
     private static func read(_ answer: IPBatch.Answer) throws -> (route: [String: Any]?, refusal: String) {
         switch answer {
@@ -103,16 +112,9 @@ struct RouteReport {
         (match?["expires"] as? Int).map { $0 < 10 } ?? false
     }
 
-    /// Whether the kernel may choose between several next hops. It does not always list those of a next hop object, so
-    /// any such object counts.
-    var hasSeveralWays: Bool {
-        match?["nexthops"] != nil || match?["nhid"] != nil
-    }
-
     func expected(about address: IPAddress, _ report: InterfaceReport) -> RouteOracle.Answer {
         guard let lookup else { return .notReachable(reason) }
         let interface = (lookup["dev"] as? String).flatMap { report.interfaces[$0] }
-        let source = (lookup["prefsrc"] as? String).flatMap { IPAddress($0) }
         // The kernel would send the packet over the default route, from where no valid reply can come.
         if !report.isLoopbackUp, address.description == "::1" || address.description.hasPrefix("127.") {
             return .notReachable(.loopbackDown)
@@ -126,17 +128,22 @@ struct RouteReport {
         default: return .notReachable(.notUnicast)
         }
         guard let interface, interface.hasCarrier, !isDown else { return .notReachable(.noCarrier) }
-        guard let source, Self.isUsable(source, towards: address, report) else {
+        guard let source, isUsable(source, towards: address, report) else {
             return .notReachable(.noSource)
         }
         return .reachable(source: source.bytes, interface: interface.index)
     }
 
-    private static func isUsable(
+    private func isUsable(
         _ source: IPAddress,
         towards address: IPAddress,
         _ report: InterfaceReport
     ) -> Bool {
+        let selfAssigned: [UInt8] = [169, 254]
+        if source.bytes.starts(with: selfAssigned) {
+            let gateway = (lookup?["gateway"] as? String).flatMap { IPAddress($0) }
+            return (gateway ?? address).bytes.starts(with: selfAssigned)
+        }
         if source.isLinkLocal, !address.isLinkLocal { return false }
         return !report.unusable.contains(source.bytes)
     }

@@ -2,12 +2,11 @@ internal import NetwatchTestSupport
 
 /// The inputs of a run. They determine all of the run except its timing.
 struct Scenario: Sendable {
-    /// The watched hosts: addresses of this machine, neighbours, hosts behind gateways, and a link-local address with
-    /// its zone.
+    /// The watched hosts: addresses of this machine, neighbours, hosts behind gateways, and link-local addresses.
     static let hosts = [
         "127.0.0.1", "192.0.2.1", "192.0.2.2", "203.0.113.2", "198.51.100.7", "198.51.100.200", "::1",
         "2001:db8:0::1", "2001:db8:0::2", "2001:db8:1::2", "2001:db8:ffff::7", "2001:db8:ffff:1::9",
-        "fe80::2%100",
+        "fe80::2%100", "169.254.9.9",
     ]
 
     let seed: UInt64

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Hosts that are watched with socket options, by which policy rules route packets.
+/// Hosts that are watched with properties of their connections, by which policy rules route packets.
 @Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
 struct PathOptionsTests {
     private let testbed: VethTestbed
@@ -38,6 +38,30 @@ struct PathOptionsTests {
         try testbed.near.ip("rule add uidrange 4711-4711 prohibit")
         try await other.recorder.waitForLast { $0.reason == .prohibited }
         #expect(plain.watch.status.isReachable)
+    }
+
+    @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
+    func `a port prohibited by a rule makes the host unreachable`(address: String) async throws {
+        let (special, plain) = try hosts(address) { $0.port = 8080 }
+        try await special.becomes(reachable: true)
+        try testbed.near.ip("\(address.contains(":") ? "-6" : "-4") rule add ipproto tcp dport 8080 prohibit")
+        try await special.recorder.waitForLast { $0.reason == .prohibited }
+        #expect(plain.watch.status.isReachable)
+    }
+
+    @Test func `a single lookup of a watched host considers the port`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("rule add ipproto tcp dport 8080 prohibit")
+        func verdict(port: UInt16) async -> PathStatus.Verdict? {
+            await withCheckedContinuation { continuation in
+                host.monitor.lookUp(host.watch.target, port: port) {
+                    continuation.resume(returning: $0?.verdict)
+                }
+            }
+        }
+        #expect(await verdict(port: 8080) == .notReachable(.prohibited))
+        #expect(await verdict(port: 443)?.description.hasPrefix("reachable") == true)
     }
 
     @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])

@@ -106,6 +106,17 @@ struct RequestSocketTests {
         #expect(error?.errno == invalidArgument)
     }
 
+    @Test func `a rule that depends on the source address is found among 10,000 others`() throws {
+        func hasSourceRules() throws -> Bool {
+            try namespace.run { Result { try RequestSocket().hasIPv4SourceRules() } }.get()
+        }
+        try namespace.shell("seq 1 10000 | sed 's/.*/rule add to 10.0.0.7 pref & lookup 70/' | ip -batch -")
+        try namespace.ip("-6 rule add from 2001:db8::/32 lookup 70")
+        #expect(try !hasSourceRules())
+        try namespace.ip("rule add not from 192.0.2.1 pref 5000 lookup 70")
+        #expect(try hasSourceRules())
+    }
+
     @Test func `an interface that does not exist is empty, and leaves no reply behind`() throws {
         let (link, addresses, links) = try namespace.run {
             Result {

@@ -2,12 +2,14 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// Asks the kernel whether it would send to an address, independently of the code under test.
+/// Asks the kernel whether it would open a TCP connection to an address, independently of the code under test.
 ///
-/// `connect(2)` on a UDP socket looks up the route without sending. `getsockname(2)` then returns the source address
-/// that the kernel chose.
+/// In repair mode (`TCP_REPAIR`), `connect(2)` on a TCP socket does everything but send. `getsockname(2)` then returns
+/// the source address that the kernel chose.
 struct SocketOracle {
     let namespace: NetworkNamespace
+    /// The destination port. Default: 9, the discard service (RFC 863).
+    var port: UInt16 = 9
 
     enum Answer: Equatable, Sendable {
         case sends(from: IPAddress)
@@ -19,16 +21,20 @@ struct SocketOracle {
     }
 
     func ask(about addresses: [IPAddress]) -> [Answer] {
-        namespace.run { addresses.map(Self.connect) }
+        namespace.run { addresses.map(connect) }
     }
 
-    private static func connect(to address: IPAddress) -> Answer {
+    private func connect(to address: IPAddress) -> Answer {
         let isIPv4 = address.family == .ipv4
-        let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = FileDescriptor(owning: socket(isIPv4 ? AF_INET : AF_INET6, type, 0))
+        // Needs CAP_NET_ADMIN in the namespace, which the tests have because they created it.
+        var isOn: CInt = 1
+        let length = socklen_t(MemoryLayout<CInt>.size)
+        precondition(setsockopt(descriptor.rawValue, CInt(IPPROTO_TCP), TCP_REPAIR, &isOn, length) == 0)
         return isIPv4
-            ? connect(descriptor.rawValue, ipv4(address))
-            : connect(descriptor.rawValue, ipv6(address))
+            ? Self.connect(descriptor.rawValue, ipv4(address))
+            : Self.connect(descriptor.rawValue, ipv6(address))
     }
 
     private static func connect<Address>(_ descriptor: CInt, _ target: Address) -> Answer {
@@ -43,18 +49,18 @@ struct SocketOracle {
         }
     }
 
-    private static func ipv4(_ address: IPAddress) -> sockaddr_in {
+    private func ipv4(_ address: IPAddress) -> sockaddr_in {
         var result = sockaddr_in()
         result.sin_family = sa_family_t(AF_INET)
-        result.sin_port = in_port_t(9).bigEndian
+        result.sin_port = port.bigEndian
         withUnsafeMutableBytes(of: &result.sin_addr) { $0.copyBytes(from: address.bytes) }
         return result
     }
 
-    private static func ipv6(_ address: IPAddress) -> sockaddr_in6 {
+    private func ipv6(_ address: IPAddress) -> sockaddr_in6 {
         var result = sockaddr_in6()
         result.sin6_family = sa_family_t(AF_INET6)
-        result.sin6_port = in_port_t(9).bigEndian
+        result.sin6_port = port.bigEndian
         result.sin6_scope_id = address.zone
         withUnsafeMutableBytes(of: &result.sin6_addr) { $0.copyBytes(from: address.bytes) }
         return result

@@ -1,0 +1,106 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Routes and rules that depend on the source address or the protocol of a connection. The expected statuses are also
+/// compared with `connect(2)`.
+@Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
+struct SourceRoutingTests {
+    private let testbed: VethTestbed
+
+    init() throws {
+        testbed = try VethTestbed()
+    }
+
+    @Test func `an IPv6 default route for the prefix of this machine is used`() async throws {
+        try testbed.near.ip("-6 route del default")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(.noRoute)
+        let route = "default from 2001:db8::/64 via \(VethTestbed.farIPv6Address)"
+        try testbed.near.ip("-6 route add \(route)")
+        try await host.becomes(reachable: true)
+        #expect(host.watch.status.path?.gateway == IPAddress(VethTestbed.farIPv6Address))
+        try testbed.near.ip("-6 route del \(route)")
+        try await host.becomes(.noRoute)
+    }
+
+    @Test func `an IPv6 route in a table that only a rule with a source prefix selects is used`() async throws
+    {
+        try testbed.near.ip("-6 route del default")
+        try testbed.near.ip("-6 route add default via \(VethTestbed.farIPv6Address) table 70")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(.noRoute)
+        try testbed.near.ip("-6 rule add from 2001:db8::/64 lookup 70")
+        try await host.becomes(reachable: true)
+        #expect(host.watch.status.path?.table == 70)
+        // The reason is that of the lookup without a source address.
+        try testbed.near.ip("-6 route replace prohibit default table 70")
+        try await host.becomes(.noRoute)
+    }
+
+    @Test func `an IPv6 route for a prefix is lost with the address in the prefix`() async throws {
+        try testbed.near.ip("-6 route del default")
+        try testbed.near.ip("-6 route add default from 2001:db8::/64 via \(VethTestbed.farIPv6Address)")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("addr add 2001:db8:5::1/64 dev near0 nodad", "addr del 2001:db8::1/64 dev near0")
+        try await host.becomes(.noRoute)
+        try testbed.near.ip("addr add 2001:db8::1/64 dev near0 nodad", "addr del 2001:db8:5::1/64 dev near0")
+        try await host.becomes(reachable: true)
+    }
+
+    /// `connect(2)` uses the route that it finds without a source address.
+    @Test func `a rule for the IPv6 source address has no effect while there is a route without it`()
+        async throws
+    {
+        try testbed.near.ip("-6 rule add from 2001:db8::1 prohibit")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("-6 route del default")
+        try await host.becomes(.noRoute)
+    }
+
+    @Test func `a rule for the IPv4 source address that the kernel chooses selects the table`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("route add unreachable default table 70")
+        try testbed.near.ip("rule add from \(VethTestbed.nearAddress) lookup 70")
+        try await host.becomes(.unreachable)
+        try testbed.near.ip("route replace default via 192.0.2.99 table 70")
+        try await host.recorder.waitForLast { $0.path?.gateway == IPAddress("192.0.2.99") }
+        #expect(host.watch.status.path?.table == 70)
+        #expect(host.watch.status.path?.source == IPAddress(VethTestbed.nearAddress))
+        try testbed.near.ip("rule del from \(VethTestbed.nearAddress) lookup 70")
+        try await host.recorder.waitForLast { $0.path?.gateway == IPAddress(VethTestbed.farAddress) }
+    }
+
+    @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
+    func `a rule for TCP applies, and one for UDP does not`(address: String) async throws {
+        let ip = address == VethTestbed.remoteAddress ? "-4" : "-6"
+        try testbed.near.ip("\(ip) rule add ipproto udp prohibit")
+        let host = try WatchedHost(address, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("\(ip) rule add ipproto tcp prohibit")
+        try await host.becomes(.prohibited)
+        try testbed.near.ip("\(ip) rule del ipproto tcp prohibit")
+        try await host.becomes(reachable: true)
+    }
+
+    @Test func `a self-assigned IPv4 address reaches only hosts on its own link`() async throws {
+        try testbed.near.ip(
+            "addr del \(VethTestbed.nearAddress)/24 dev near0",
+            "addr add 169.254.7.7/16 scope link dev near0",
+            "route add default dev near0 scope link metric 1002"
+        )
+        let remote = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await remote.becomes(.noSource)
+        let neighbour = try WatchedHost("169.254.9.9", in: testbed)
+        try await neighbour.becomes(reachable: true)
+        try testbed.near.ip(
+            "addr add \(VethTestbed.nearAddress)/24 dev near0",
+            "route add default via \(VethTestbed.farAddress)"
+        )
+        try await remote.becomes(reachable: true)
+    }
+}
