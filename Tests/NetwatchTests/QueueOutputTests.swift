@@ -193,6 +193,15 @@ internal import Testing
         #expect(summary.queueText(now: Date()) == text)
     }
 
+    @Test(arguments: [
+        (nil, nil), (0, nil), (1, "1 path corrected after up to a minute"),
+        (3, "3 paths corrected after up to a minute"),
+    ])
+    func `the status mentions corrections of the audit only if there are any`(count: Int?, text: String?) {
+        let summary = ServiceSummary(state: .running, socket: "", auditCorrections: count)
+        #expect(summary.auditText == text)
+    }
+
     @Test(arguments: [["-X", "get"], ["-X", "Post", "--queue", "never"]])
     func `a lowercase method is a wrong argument, with its correct spelling`(options: [String]) throws {
         let error = try #require(throws: (any Error).self) { try SendCommand.parse(["http://a/"] + options) }

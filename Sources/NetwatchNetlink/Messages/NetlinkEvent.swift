@@ -31,7 +31,9 @@ extension NetlinkEvent {
             switch self {
             case .link: [RTNLGRP_LINK]
             case .address: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR]
-            case .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE]
+            // A router advertisement may limit the lifetime of an on-link route. The only notification is then that of
+            // the prefix in the advertisement.
+            case .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_PREFIX]
             case .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE]
             case .nextHop: [RTNLGRP_NEXTHOP]
             // The setting `ignore_routes_with_linkdown` changes the results of lookups.
@@ -48,6 +50,8 @@ extension NetlinkEvent {
             self = Self.address(message)
         case CInt(RTM_NEWROUTE), CInt(RTM_DELROUTE):
             self = Self.route(message)
+        case CInt(RTM_NEWPREFIX):
+            self = Self.advertisedPrefix(message)
         case CInt(RTM_NEWRULE), CInt(RTM_DELRULE):
             self = Self.of(.rule, message, rtmsg.self)
         case CInt(RTM_NEWNEXTHOP), CInt(RTM_DELNEXTHOP):
@@ -116,6 +120,13 @@ extension NetlinkEvent {
         )
         guard let prefix else { return .malformed }
         return interfaceStartingIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
+    }
+
+    private static func advertisedPrefix(_ message: NetlinkMessage) -> NetlinkEvent {
+        guard let header = message.familyHeader(prefixmsg.self) else { return .malformed }
+        let length = Int(header.prefix_len)
+        let prefix = message.prefix(of: CInt(PREFIX_ADDRESS), after: prefixmsg.self, .ipv6, length: length)
+        return prefix.map { .route($0) } ?? .malformed
     }
 
     /// Returns the interface on which IPv6 has just started; `nil` if the route does not show that. When IPv6 starts on

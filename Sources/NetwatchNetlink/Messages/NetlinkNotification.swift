@@ -10,6 +10,8 @@ package struct NetlinkNotification: Hashable, Sendable {
     /// The subject of the notification.
     package enum Kind: String, Hashable, Sendable {
         case link, address, route, rule, nextHop, setting
+        /// An on-link prefix in a router advertisement.
+        case prefix
         /// A message of another type.
         case other
         /// Bytes that are not a message, or a message that is too short for its type.
@@ -104,6 +106,7 @@ extension NetlinkNotification {
         case CInt(RTM_DELADDR): address(message, .deleted)
         case CInt(RTM_NEWROUTE): route(message, .new)
         case CInt(RTM_DELROUTE): route(message, .deleted)
+        case CInt(RTM_NEWPREFIX): advertisedPrefix(message)
         case CInt(RTM_NEWRULE): rule(message, .new)
         case CInt(RTM_DELRULE): rule(message, .deleted)
         case CInt(RTM_NEWNEXTHOP): nextHop(message, .new)
@@ -162,6 +165,18 @@ extension NetlinkNotification {
             // The header contains only 8 of the flags.
             case IFA_FLAGS: notification.flags = attribute.number ?? notification.flags
             default: break
+            }
+        }
+    }
+
+    private static func advertisedPrefix(_ message: NetlinkMessage) -> NetlinkNotification? {
+        guard let header = message.familyHeader(prefixmsg.self) else { return nil }
+        var notification = NetlinkNotification(.prefix, .new, family: header.prefix_family)
+        notification.interface = UInt32(bitPattern: header.prefix_ifindex)
+        notification.flags = UInt32(header.prefix_flags)
+        return notification.read(message, after: prefixmsg.self) { notification, attribute in
+            if Int(attribute.type) == PREFIX_ADDRESS {
+                notification.prefix = attribute.prefix(header.prefix_len)
             }
         }
     }

@@ -43,6 +43,8 @@ package struct Route: Hashable, Sendable {
     /// The routing table of the entry (`RTA_TABLE`); 254 is the main table. Valid only after a lookup with
     /// `RTM_F_FIB_MATCH`.
     package var table: UInt32 = 0
+    /// The origin of the table entry, `RTPROT_…`.
+    package var origin: UInt8 = 0
     /// The flags of the route: `RTNH_F_…` and `RTM_F_…`.
     package var flags: UInt32 = 0
     package var outputInterface: UInt32?
@@ -66,6 +68,13 @@ package struct Route: Hashable, Sendable {
         package let flags: UInt8
     }
 
+    /// Whether a router advertisement may change the lifetime of the route, which the kernel does not announce.
+    ///
+    /// Not only routes with a lifetime: the next advertisement may limit an unlimited one (RFC 4191).
+    package var isRenewable: Bool {
+        lifetime != nil || CInt(origin) == CInt(RTPROT_RA)
+    }
+
     /// Whether the kernel has marked every next hop as dead or without carrier.
     package var isDown: Bool {
         let down = UInt32(RTNH_F_LINKDOWN | RTNH_F_DEAD)
@@ -80,6 +89,7 @@ extension Route {
         guard let header = message.familyHeader(rtmsg.self) else { return nil }
         kind = Kind(header.rtm_type)
         flags = header.rtm_flags
+        origin = header.rtm_protocol
         prefixLength = Int(header.rtm_dst_len)
         table = UInt32(header.rtm_table)
         var attributes = message.attributes(after: rtmsg.self)

@@ -9,6 +9,8 @@ extension ControlMessage {
         package var pid: Int32
         package var started: Date
         package var network: Network
+        /// The number of addresses whose path only the lookup of all addresses once a minute has corrected.
+        package var auditCorrections: Int
         /// The number of watched hosts in each state: `up`, `degraded`, `down` and `unknown`.
         package var hosts: [String: Int]
         package var queue: Queue

@@ -61,6 +61,12 @@ struct ServiceMetrics {
             "The number of netlink messages that could not be parsed.",
             Double(netlink.malformed)
         )
+        output.add(
+            "netwatch_audit_corrections_total",
+            .counter,
+            "The number of addresses whose path only the lookup of all addresses once a minute corrected.",
+            Double(netlink.auditCorrections)
+        )
     }
 
     // MARK: Hosts

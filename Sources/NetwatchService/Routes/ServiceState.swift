@@ -22,6 +22,7 @@ struct ServiceState: Sendable {
             pid: getpid(),
             started: started,
             network: await network(),
+            auditCorrections: await monitor.currentStatistics().auditCorrections,
             hosts: await hostCounts(),
             queue: ControlMessage.Queue(
                 counts: statistics.counts.byName,

@@ -113,10 +113,23 @@ struct PathDecision {
 }
 
 extension PathDecision {
+    private func hash(of tableRoute: Route) -> Int {
+        var hasher = Hasher()
+        hasher.combine(IPPrefix(destination, length: tableRoute.prefixLength))
+        hasher.combine(tableRoute.table)
+        hasher.combine(tableRoute.outputInterface)
+        hasher.combine(tableRoute.gateway)
+        return hasher.finalize()
+    }
+
     /// The verdict, with the interface and the lifetime of its route.
     var addressVerdict: AddressVerdict {
         var addressVerdict = AddressVerdict(verdict)
-        addressVerdict.lifetime = tableRoute?.lifetime
+        if destination.family == .ipv6, let tableRoute {
+            addressVerdict.lifetime = tableRoute.lifetime
+            addressVerdict.isRenewable = tableRoute.isRenewable
+            addressVerdict.route = hash(of: tableRoute)
+        }
         if case .route(let route) = answer.lookup { addressVerdict.interface = route.outputInterface ?? 0 }
         // For IPv6, the kernel chose the source from the addresses of all interfaces.
         addressVerdict.dependsOnOtherInterfaces =

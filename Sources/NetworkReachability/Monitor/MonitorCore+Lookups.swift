@@ -7,7 +7,7 @@ extension MonitorCore {
     func recompute(_ run: RecomputeSchedule.Run, now: BootInstant) {
         statistics.recomputations += 1
         addresses.markUnanswered()
-        if run == .everything {
+        if run != .changed {
             staleInterfaces.markEverything()
             addresses.markEverything(deferred: true)
             names.retryWatchingConfiguration()
@@ -66,9 +66,8 @@ extension MonitorCore {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
             for (entry, addressVerdict) in zip(batch, verdicts(on: batch)) {
                 if isLate(entry.slot, run) { continue }
-                guard addresses.update(entry.slot, addressVerdict, now: now) || isRevalidating else {
-                    continue
-                }
+                let isChanged = update(entry, addressVerdict, run, now: now)
+                guard isChanged || isRevalidating else { continue }
                 addresses.book.forEachWatcher(of: entry.slot) { target in
                     if !target.isAffected { affected.append(target) }
                     target.isAffected = true
@@ -122,6 +121,22 @@ extension MonitorCore {
         }
     }
 
+    /// Stores the verdict of a lookup. Returns whether it has changed.
+    private func update(
+        _ entry: AddressBook.Marked,
+        _ addressVerdict: AddressVerdict,
+        _ run: RecomputeSchedule.Run,
+        now: BootInstant
+    ) -> Bool {
+        let isFirst = addresses.book.verdict(at: entry.slot) == nil
+        let isChanged = addresses.update(entry.slot, addressVerdict, now: now)
+        // Without netlink, there are no notifications that could have found the change.
+        if isChanged, !isFirst, run == .audit, entry.isConfirmation, connection != nil {
+            corrections.note(entry.slot, now: now)
+        }
+        return isChanged
+    }
+
     /// Returns whether a test wants this verdict to be ignored; see ``MonitorFaults/answersLate``.
     private func isLate(_ slot: AddressBook.Slot, _ run: RecomputeSchedule.Run) -> Bool {
         configuration.faults.answersLate && run == .changed && addresses.book.verdict(at: slot) != nil
@@ -131,7 +146,6 @@ extension MonitorCore {
     func updateStatus(of target: WatchedTarget, now: BootInstant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(verdict(on: target), now: now)
-        target.expiryDue = addresses.book.expiry(of: target.slots)
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
         if generation != nil { statistics.statusChanges += 1 }

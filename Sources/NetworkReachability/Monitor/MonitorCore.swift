@@ -42,6 +42,7 @@ actor MonitorCore {
     let general: WatchedTarget
 
     var statistics = PathMonitor.Statistics()
+    var corrections = AuditCorrections()
     let snapshots: SnapshotPublisher
 
     private var clocks: ClockObserver?
@@ -50,7 +51,10 @@ actor MonitorCore {
         self.loop = loop
         self.configuration = configuration
         names = NameLookups(resolver, perSecond: configuration.nameLookupsPerSecond)
-        addresses = WatchedAddresses(filtersRoutes: configuration.filtersRoutes)
+        addresses = WatchedAddresses(
+            filtersRoutes: configuration.filtersRoutes,
+            ignoresLifetimes: configuration.faults.ignoresLifetimes
+        )
         let now = configuration.clock.now()
         schedule = RecomputeSchedule(
             confirmDelay: configuration.confirmDelay,
@@ -70,6 +74,11 @@ actor MonitorCore {
             pathGeneration: 0
         )
         snapshots = SnapshotPublisher(general: resolving)
+    }
+
+    var currentStatistics: PathMonitor.Statistics {
+        statistics.auditCorrections = corrections.count(at: now)
+        return statistics
     }
 
     var now: BootInstant { configuration.clock.now() }
@@ -151,6 +160,7 @@ actor MonitorCore {
             for event in batch.distinctEvents { mark(event) }
         }
         let now = self.now
+        corrections.retract(now: now) { addresses.book.isUrgent($0) }
         schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
         tick(now: now)
     }
@@ -171,9 +181,7 @@ actor MonitorCore {
     func tick(now: BootInstant) {
         let due = wakeUps.takeDue(at: now)
         for target in due { addresses.mark(target.slots) }
-        // The kernel may keep a route for a moment after its lifetime. A lookup at that moment may find the route
-        // without a lifetime, so a later lookup confirms the expiry, as after an event.
-        if due.contains(where: { $0.hasExpired(at: now) }) { schedule.noteEvents(isOverrun: false, now: now) }
+        let hasRenewable = addresses.markRenewable(now: now)
         if let reconnect = reconnectDue, reconnect <= now {
             connect()
             recompute(.everything, now: now)
@@ -182,10 +190,21 @@ actor MonitorCore {
         } else if !due.isEmpty {
             recompute(.changed, now: now)
         }
+        if hasRenewable { refreshMarked(.renewable, now: now) }
         for target in due { handleDue(target, now: now) }
         if addresses.isFilterDue(at: now) { narrowFilter() }
         finish()
         clocks?.assumeIsolated { $0.check() }
+    }
+
+    /// Looks up all addresses as the audit does.
+    ///
+    /// - Returns: The number of corrections so far, including those that a notification may still explain.
+    func audit() -> Int {
+        catchUp()
+        recompute(.audit, now: now)
+        finish()
+        return corrections.total
     }
 
     func narrowFilter() {
@@ -211,7 +230,7 @@ actor MonitorCore {
     }
 
     private func setTimer() {
-        let ownDue = earliest(addresses.filterDue, schedule.nextDue)
+        let ownDue = earliest(earliest(addresses.filterDue, addresses.renewableDue), schedule.nextDue)
         let due = earliest(earliest(reconnectDue, wakeUps.earliest), ownDue)!
         // A timer that fires too early has no effect but to be set again. Each event postpones the confirmation, and
         // moving the timer every time would cost more.

@@ -236,7 +236,7 @@ public final class PathMonitor: Sendable {
     /// Returns the counters of this monitor. Does not block the caller's thread.
     package func currentStatistics() async -> Statistics {
         guard let core else { return Statistics() }
-        return await core.statistics
+        return await core.currentStatistics
     }
 
     // MARK: For tests
@@ -244,7 +244,7 @@ public final class PathMonitor: Sendable {
     /// The counters of this monitor. The caller waits briefly for the monitor's thread.
     package var statistics: Statistics {
         guard let core else { return Statistics() }
-        return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
+        return core.loop.runAndWait { core.assumeIsolated { $0.currentStatistics } }
     }
 
     /// Marks all paths as suspect and looks them up again, as after a suspension.
@@ -260,6 +260,14 @@ public final class PathMonitor: Sendable {
     /// Processes all pending kernel notifications now, without the usual minimum time between two recomputations.
     package func catchUp() {
         core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.catchUp() } }
+    }
+
+    /// Looks up all addresses now, as at each ``Configuration/auditInterval``. At most 256 of them are looked up before
+    /// this method returns.
+    ///
+    /// - Returns: The number of addresses so far whose verdict an audit has corrected.
+    package func audit() -> Int {
+        core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.audit() } } ?? 0
     }
 
     /// Processes a datagram as if the kernel had sent it as a notification.
@@ -294,6 +302,9 @@ extension PathMonitor {
         package var foreign = 0
         /// The number of changes of the published statuses. The first status of a target is not a change.
         package var statusChanges = 0
+        /// The number of verdicts on addresses that only the lookup of all addresses at
+        /// ``Configuration/auditInterval`` has corrected. 0 unless the monitor or the kernel has a fault.
+        package var auditCorrections = 0
 
         mutating func add(_ batch: EventSocket.Batch) {
             if batch.isOverrun { overruns += 1 }

@@ -93,13 +93,17 @@ struct RecomputeSchedule: Sendable {
         case changed
         /// All addresses.
         case everything
+        /// All addresses, although no event has arrived since they were last looked up.
+        case audit
+        /// The addresses whose route may change without an event; see ``RouteLifetimes``, which schedules this.
+        case renewable
     }
 
     /// Returns the recomputation that the caller must perform now; `nil` if none is due. Records it as done.
     mutating func takeDue(now: BootInstant) -> Run? {
         guard nextDue <= now else { return nil }
         let isConfirmed = pacedConfirmDue.map { $0 <= now } ?? false
-        let run: Run = isConfirmed || auditDue <= now ? .everything : .changed
+        let run: Run = isConfirmed ? .everything : auditDue <= now ? .audit : .changed
         if !overrunSinceLastRun { consecutiveOverruns = 0 }
         overrunSinceLastRun = false
         // A recomputation without events does not count for the spacing, so that the next event is handled immediately.

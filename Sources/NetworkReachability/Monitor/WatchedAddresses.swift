@@ -6,13 +6,16 @@ internal import NetwatchNetlink
 /// Confined to the monitor's thread.
 struct WatchedAddresses {
     /// The addresses with their verdicts. Only ``assign(_:to:_:now:)`` adds addresses, so that the filter covers each.
-    private(set) var book = AddressBook()
+    private(set) var book: AddressBook
     private var filter: RouteFilter
     /// The slots whose last lookup failed. They are marked again by the next recomputation.
     private var unanswered: [AddressBook.Slot] = []
 
-    /// - Parameter filtersRoutes: Whether the kernel filters notifications of routes.
-    init(filtersRoutes: Bool) {
+    /// - Parameters:
+    ///   - filtersRoutes: Whether the kernel filters notifications of routes.
+    ///   - ignoresLifetimes: See ``MonitorFaults/ignoresLifetimes``.
+    init(filtersRoutes: Bool, ignoresLifetimes: Bool) {
+        book = AddressBook(ignoresLifetimes: ignoresLifetimes)
         filter = RouteFilter(isEnabled: filtersRoutes)
     }
 
@@ -52,7 +55,7 @@ struct WatchedAddresses {
     /// Removes at most `limit` marks, and returns their addresses.
     mutating func takeMarked(atMost limit: Int) -> [AddressBook.Marked] { book.takeMarked(atMost: limit) }
 
-    /// Stores the verdict of a lookup. Returns whether the targets of the address must be updated.
+    /// Stores the verdict of a lookup. Returns whether it has changed.
     mutating func update(
         _ slot: AddressBook.Slot,
         _ addressVerdict: AddressVerdict,
@@ -60,6 +63,14 @@ struct WatchedAddresses {
     ) -> Bool {
         book.update(slot, addressVerdict, now: now)
     }
+
+    // MARK: Lifetimes
+
+    /// The time when ``markRenewable(now:)`` must be called; `nil` if no path can change without a notification.
+    var renewableDue: BootInstant? { book.renewableDue }
+
+    /// Marks the addresses whose path may have changed without a notification. Returns whether there are any.
+    mutating func markRenewable(now: BootInstant) -> Bool { book.markRenewable(now: now) }
 
     // MARK: Filter
 

@@ -17,7 +17,6 @@ struct AddressBook {
         let key: Key
         /// The last verdict; `nil` until the first lookup.
         var verdict: PathStatus.Verdict?
-        var expiry: BootInstant?
         var interface: UInt32 = 0
         var dependsOnOtherInterfaces = false
         /// The first target that has this address, usually the only one; `nil` if the slot is free.
@@ -53,6 +52,13 @@ struct AddressBook {
     private var urgent = SlotQueue()
     private var deferred = SlotQueue()
     private var turn = 0
+    private var lifetimes = RouteLifetimes()
+    private let ignoresLifetimes: Bool
+
+    /// - Parameter ignoresLifetimes: See ``MonitorFaults/ignoresLifetimes``.
+    init(ignoresLifetimes: Bool = false) {
+        self.ignoresLifetimes = ignoresLifetimes
+    }
 
     // MARK: Watchers
 
@@ -88,9 +94,9 @@ struct AddressBook {
     private mutating func free(_ slot: Slot) {
         slots[records[Int(slot)].key] = nil
         records[Int(slot)].verdict = nil
-        records[Int(slot)].expiry = nil
         records[Int(slot)].watcher = nil
         marks[Int(slot)] = .absent
+        lifetimes.remove(slot)
         freeSlots.append(slot)
         order.removeOne()
         if order.shouldRebuild { rebuildOrder() }
@@ -120,31 +126,28 @@ struct AddressBook {
         records[Int(slot)].verdict
     }
 
-    /// Returns the time when the first of the routes to these addresses expires; `nil` if none expires.
-    func expiry(of slots: [Slot]) -> BootInstant? {
-        slots.reduce(nil) { earliest($0, records[Int($1)].expiry) }
-    }
-
-    /// Stores the verdict of a lookup. Returns whether the targets of the address must be updated: the verdict has
-    /// changed, or the route expires at some time.
+    /// Stores the verdict of a lookup. Returns whether it has changed, so that the targets of the address must be
+    /// updated.
     mutating func update(_ slot: Slot, _ addressVerdict: AddressVerdict, now: BootInstant) -> Bool {
         guard marks[Int(slot)] != .absent else { return false }
-        // With the margin, the kernel has removed the route by the time of the next lookup.
-        let expiry =
-            addressVerdict.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
-        return records[Int(slot)].update(addressVerdict, expiry: expiry) || expiry != nil
+        let isChanged = records[Int(slot)].update(addressVerdict)
+        if address(at: slot).family == .ipv6, !ignoresLifetimes {
+            mark(lifetimes.note(slot, addressVerdict, isChanged: isChanged, now: now))
+        }
+        return isChanged
     }
 
-    /// The time added to the remaining lifetime that the kernel reports: 50 ms.
-    ///
-    /// The kernel rounds the lifetime down to 10 ms, and removes a route one tick (up to 10 ms) after its time.
-    private static let expiryMargin: Duration = .milliseconds(50)
+    // MARK: Lifetimes
 
-    /// Returns the known expiry if it is still to come; otherwise `nil`.
-    ///
-    /// It is used in the last 10 ms of a route, when the kernel reports no lifetime.
-    private func upcomingExpiry(at slot: Slot, _ now: BootInstant) -> BootInstant? {
-        records[Int(slot)].expiry.flatMap { $0 > now ? $0 : nil }
+    /// The time when ``markRenewable(now:)`` must be called; `nil` if no path can change without a notification.
+    var renewableDue: BootInstant? { lifetimes.due }
+
+    /// Marks the addresses whose path may have changed without a notification, because their routes have lifetimes.
+    /// Returns whether there are any.
+    mutating func markRenewable(now: BootInstant) -> Bool {
+        let slots = lifetimes.takeDue(at: now)
+        mark(slots)
+        return !slots.isEmpty
     }
 
     // MARK: Pending lookups
@@ -156,6 +159,9 @@ struct AddressBook {
         let slot: Slot
         let address: IPAddress
         let options: SparseOptions
+        /// Whether the lookup only confirms the verdict: neither a notification nor the lifetime of a route suggests
+        /// that it has changed.
+        let isConfirmation: Bool
     }
 
     /// Removes marks, and returns their addresses in the order of marking.
@@ -167,12 +173,14 @@ struct AddressBook {
         let isUrgent = deferred.isEmpty || !urgent.isEmpty && turn % 4 != 0
         let taken = isUrgent ? urgent.take(limit) : deferred.take(limit)
         return taken.compactMap { slot in
-            guard marks[Int(slot)] != .none, marks[Int(slot)] != .absent else { return nil }
+            let mark = marks[Int(slot)]
+            guard mark != .none, mark != .absent else { return nil }
             marks[Int(slot)] = .none
             return Marked(
                 slot: slot,
                 address: records[Int(slot)].key.address,
-                options: records[Int(slot)].key.options
+                options: records[Int(slot)].key.options,
+                isConfirmation: mark == .deferred && !lifetimes.contains(slot)
             )
         }
     }
@@ -181,6 +189,9 @@ struct AddressBook {
     func isMarked(_ slots: [Slot]) -> Bool {
         slots.contains { marks[Int($0)] != .none }
     }
+
+    /// Returns whether the path of an address may have changed since its last lookup.
+    func isUrgent(_ slot: Slot) -> Bool { marks[Int(slot)] == .urgent }
 
     /// Marks all addresses.
     ///
@@ -206,7 +217,7 @@ struct AddressBook {
     mutating func mark(_ event: NetlinkEvent) {
         switch event {
         case .route(let prefix):
-            for slot in order.slots(within: prefix) { mark(slot) }
+            for slot in order.slots(within: prefix) { markAffected(slot) }
         case .link(let index):
             markWhere { $0.mayDepend(on: index) }
         case .address(let index, let prefix):
@@ -220,8 +231,13 @@ struct AddressBook {
 
     private mutating func markWhere(_ isAffected: (Record) -> Bool) {
         for index in records.indices where marks[index] != .absent && isAffected(records[index]) {
-            mark(Slot(index))
+            markAffected(Slot(index))
         }
+    }
+
+    private mutating func markAffected(_ slot: Slot) {
+        mark(slot)
+        lifetimes.noteEvent(slot)
     }
 
     private mutating func mark(_ slot: Slot, _ mark: Mark = .urgent) {
@@ -236,8 +252,7 @@ extension AddressBook.Record {
     /// Stores a verdict. Returns whether it differs from the previous one.
     ///
     /// An equal verdict does not replace the previous one, so that the record and the statuses share one copy.
-    fileprivate mutating func update(_ addressVerdict: AddressVerdict, expiry: BootInstant?) -> Bool {
-        self.expiry = expiry
+    fileprivate mutating func update(_ addressVerdict: AddressVerdict) -> Bool {
         interface = addressVerdict.interface
         dependsOnOtherInterfaces = addressVerdict.dependsOnOtherInterfaces
         if verdict == addressVerdict.verdict { return false }

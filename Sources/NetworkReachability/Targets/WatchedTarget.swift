@@ -11,8 +11,6 @@ final class WatchedTarget {
     let name: WatchedName?
     /// The slots of the target's addresses in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
-    /// The time when the first of the routes to the target expires; `nil` if none expires.
-    var expiryDue: BootInstant?
     private(set) var subscribers: [Subscriber]
     /// Whether the target is already in the list of targets to update. Set only during `refreshMarked`.
     var isAffected = false
@@ -39,17 +37,10 @@ final class WatchedTarget {
         }
     }
 
-    /// The next time at which something is due for this target: the end of a hold, the expiry of a route, a name
-    /// lookup, or the end of the first status's wait for the name lookup. `nil` if nothing is due.
+    /// The next time at which something is due for this target: the end of a hold, a name lookup, or the end of the
+    /// first status's wait for the name lookup. `nil` if nothing is due.
     var nextDue: BootInstant? {
-        earliest(
-            earliest(hold.heldUntil, expiryDue),
-            earliest(name?.resolution.firstStatusDue, name?.resolution.due)
-        )
-    }
-
-    func hasExpired(at now: BootInstant) -> Bool {
-        expiryDue.map { $0 <= now } ?? false
+        earliest(hold.heldUntil, earliest(name?.resolution.firstStatusDue, name?.resolution.due))
     }
 
     func add(_ subscriber: Subscriber) {

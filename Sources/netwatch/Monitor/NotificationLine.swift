@@ -9,8 +9,8 @@ struct NotificationLine: Encodable {
     var v = ControlMessage.version
     var type = "notification"
     var time: Date
-    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `other` or `malformed`. `lost` marks the place where
-    /// the kernel dropped notifications.
+    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `prefix`, `other` or `malformed`. `lost` marks the place
+    /// where the kernel dropped notifications.
     var kind: String
     /// `new` or `deleted`.
     var change: String?
@@ -113,7 +113,7 @@ struct NotificationLine: Encodable {
     private var subject: String? {
         switch kind {
         case "link": return interface ?? index.map { "#\($0)" }
-        case "address": return prefix
+        case "address", "prefix": return prefix
         case "route": return [actionName, prefix ?? "default"].compactMap(\.self).joined(separator: " ")
         case "rule":
             let selector = prefix.map { "to \($0)" } ?? (from == nil ? "all" : nil)

@@ -41,11 +41,13 @@ struct ServiceSummary: Encodable, Sendable {
     var statistics: ControlMessage.Statistics?
     /// The state of the service's resolver.
     var names: ControlMessage.Names?
+    /// The number of addresses whose path only the lookup of all addresses once a minute has corrected.
+    var auditCorrections: Int?
     /// The error of the query; `nil` if the service responded, or if no connection could be made.
     var failure: CommandError?
 
     private enum CodingKeys: String, CodingKey {
-        case state, socket, pid, queue, names
+        case state, socket, pid, queue, names, auditCorrections
     }
 
     /// Queries the service.
@@ -71,8 +73,10 @@ struct ServiceSummary: Encodable, Sendable {
         pid: Int32,
         within limit: Duration
     ) async -> ServiceSummary {
-        // A service of an earlier version does not have this route, and is still shown as running.
+        // A service of an earlier version does not have this route, or not all members of the status, and is still
+        // shown as running.
         async let names = try? client.get("/v1/names", within: limit, as: ControlMessage.Names.self)
+        async let status = try? client.get("/v1/status", within: limit, as: ControlMessage.Status.self)
         do throws(CommandError) {
             let statistics = try await client.get(
                 "/v1/queue/stats",
@@ -85,7 +89,8 @@ struct ServiceSummary: Encodable, Sendable {
                 pid: pid,
                 queue: Queue(statistics),
                 statistics: statistics,
-                names: await names
+                names: await names,
+                auditCorrections: await status?.auditCorrections
             )
         } catch {
             return ServiceSummary(state: state(error.status), socket: socket, pid: pid, failure: error)
@@ -130,6 +135,12 @@ struct ServiceSummary: Encodable, Sendable {
             let conflict = CommandError.unusableTransport
             return conflict.map { "cannot be queried: \($0.message)" } ?? "not responding in time\(process)"
         }
+    }
+
+    /// The corrected paths; `nil` if there are none, which is the normal case.
+    var auditText: String? {
+        guard let auditCorrections, auditCorrections > 0 else { return nil }
+        return "\(CountText.format(auditCorrections, "path")) corrected after up to a minute"
     }
 
     func queueText(now: Date) -> String? {

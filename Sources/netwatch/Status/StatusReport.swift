@@ -42,6 +42,7 @@ struct StatusReport: Encodable {
         for (index, interface) in interfaces.enumerated() {
             lines.append(line(index == 0 ? "interfaces" : "", summary(interface)))
         }
+        if let audit = service.auditText { lines.append(line("audit", audit)) }
         lines += nameLines
         if let queue = service.queueText(now: time) { lines.append(line("queue", queue)) }
         return lines + [line("service", service.summary)]

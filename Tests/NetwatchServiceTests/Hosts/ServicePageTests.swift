@@ -179,6 +179,7 @@ internal import Testing
                 pid: 1,
                 started: start,
                 network: network,
+                auditCorrections: 0,
                 hosts: [:],
                 queue: queue
             )

@@ -16,6 +16,11 @@ enum ModelCheck {
         var filtersRoutes: Bool
         /// The port of the watched connections; `nil` if the monitor does not know it.
         var port: UInt16?
+        /// Whether there are router advertisements and routes with a lifetime.
+        ///
+        /// Without them, the monitor does not repeat lookups because of lifetimes. These lookups would correct IPv6
+        /// statuses after missed notifications.
+        var hasRouter: Bool { didSet { faults.ignoresLifetimes = !hasRouter } }
         /// The faults to inject into the monitor. Default: none.
         var faults = MonitorFaults()
         var confirmDelay = PathMonitor.Configuration().confirmDelay
@@ -28,7 +33,9 @@ enum ModelCheck {
             settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
             filtersRoutes = seed & 2 == 0
             port = seed & 4 == 0 ? nil : OperationGenerator.port
-            receiveBufferSize = [4096, 212_992, 8 * 1024 * 1024][Int((seed >> 3) % 3)]
+            hasRouter = seed & 8 == 0
+            receiveBufferSize = [4096, 212_992, 8 * 1024 * 1024][Int((seed >> 4) % 3)]
+            faults.ignoresLifetimes = !hasRouter
         }
 
         func configuration(watching namespace: NetworkNamespace) -> PathMonitor.Configuration {

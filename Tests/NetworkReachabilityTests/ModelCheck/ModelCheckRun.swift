@@ -52,7 +52,7 @@ final class ModelCheckRun {
         self.log = log
         self.isStopped = isStopped
         outcome = Outcome(scenario: scenario)
-        testbed = try ModelTestbed(cables: scenario.cables)
+        testbed = try ModelTestbed(cables: scenario.cables, hasRouter: scenario.setup.hasRouter)
         oracle = RouteOracle(
             in: testbed.near,
             addresses: Scenario.hosts.map { IPAddress($0)! },
@@ -109,9 +109,20 @@ final class ModelCheckRun {
             let mustBeQuiet = Bool.random(using: &random) || position == scenario.operations.count
             try check(mustBeQuiet: mustBeQuiet, after: scenario.operations[..<position])
         }
+        if outcome.mismatch == nil, !isStopped() { checkAudit() }
         outcome.commands = testbed.commands
         outcome.refusals = testbed.refusals
         outcome.overruns = monitor.statistics.overruns
+    }
+
+    /// Verifies that an audit corrects nothing, also not what the oracle does not know, such as the gateway.
+    private func checkAudit() {
+        let corrections = monitor.audit()
+        guard corrections > 0 else { return }
+        outcome.mismatch = Mismatch(
+            operations: scenario.operations,
+            differences: ["an audit corrected \(corrections) addresses"]
+        )
     }
 
     private func perform(_ operation: Operation) {

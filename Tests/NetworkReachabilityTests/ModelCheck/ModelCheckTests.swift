@@ -46,6 +46,14 @@ struct ModelCheckTests {
         #expect(isNoticed)
     }
 
+    @Test func `the check detects a monitor that ignores the lifetimes of routes`() async throws {
+        let isNoticed = try await isNoticed(focus: .router) {
+            $0.hasRouter = true
+            $0.faults.ignoresLifetimes = true
+        }
+        #expect(isNoticed)
+    }
+
     @Test func `the check detects late lookup answers without a confirmation`()
         async throws
     {

@@ -31,16 +31,28 @@ final class ModelTestbed {
     /// The commands that the kernel refused, each with the error message.
     private(set) var refusals: [String] = []
 
-    init(cables: Int) throws {
+    /// - Parameters:
+    ///   - cables: The number of cables.
+    ///   - hasRouter: Whether the near namespace accepts router advertisements.
+    init(cables: Int, hasRouter: Bool) throws {
         near = try NetworkNamespace(hasLoopback: false)
         far = try NetworkNamespace(hasLoopback: false)
         nearIP = IPBatch(in: near)
         nearIPv6 = IPBatch(in: near, options: "-6")
         farIP = IPBatch(in: far)
         perform(Operation(.near("link set lo up"), .far("link set lo up")))
+        if hasRouter { perform(Self.acceptingAdvertisements) }
         for number in 0..<cables { perform(Self.laying(Cable(number: number), farNamespace: far.path)) }
         perform(Self.defaultRoutes(over: Cable(number: 0)))
     }
+
+    /// Makes interfaces that are created later accept all routes of router advertisements, but no addresses, because
+    /// their delayed notifications would make the monitor correct wrong statuses.
+    private static let acceptingAdvertisements = Operation(
+        [("accept_ra", "2"), ("accept_ra_rt_info_max_plen", "128"), ("autoconf", "0")].map {
+            .parameter("net/ipv6/conf/default/\($0)", $1)
+        }
+    )
 
     /// Returns the operation that creates a cable. `FAR` in its commands stands for the path of the far namespace.
     static func laying(_ cable: Cable, index: Int? = nil, farNamespace: String = "FAR") -> Operation {
@@ -92,6 +104,8 @@ final class ModelTestbed {
             case .far(let command): return try farIP.perform(command)
             case .unwatch, .watch: break
             case .parameter(let name, let value): try near.setParameter(name, to: value)
+            case .advertise(let advertisement, let interface):
+                try advertisement.send(from: "fe80::2", on: interface, in: far)
             }
         } catch {
             return "\(error)"

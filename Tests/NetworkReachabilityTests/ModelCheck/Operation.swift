@@ -1,3 +1,5 @@
+internal import NetwatchTestSupport
+
 /// One change to the network. As a value it can be printed, repeated and left out.
 struct Operation: Sendable, CustomStringConvertible {
     /// One step of an operation.
@@ -14,6 +16,8 @@ struct Operation: Sendable, CustomStringConvertible {
         case watch(String)
         /// Sets a kernel parameter in the monitor's namespace: its path below `/proc/sys`, and the value.
         case parameter(String, String)
+        /// Sends a router advertisement from an interface of the far namespace.
+        case advertise(RouterAdvertisement, from: String)
     }
 
     let steps: [Step]
@@ -36,6 +40,7 @@ extension Operation.Step: CustomStringConvertible {
         case .unwatch(let host): "stop watching \(host)"
         case .watch(let host): "watch \(host)"
         case .parameter(let name, let value): "sysctl \(name)=\(value)"
+        case .advertise(let advertisement, let interface): "far: \(interface) advertises \(advertisement)"
         }
     }
 }

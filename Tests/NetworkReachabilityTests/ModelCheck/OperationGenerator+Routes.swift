@@ -28,7 +28,8 @@ extension OperationGenerator {
         case 12: Operation(.near("route del \(prefix)"))
         case ..<15: sourceSpecific(via: cable)
         default:
-            isLikely(15) ? expiring(via: cable) : route("\(prefix) via \(gateway) onlink dev \(cable.near)")
+            hasRouter && isLikely(50)
+                ? expiring(via: cable) : route("\(prefix) via \(gateway) onlink dev \(cable.near)")
         }
     }
 
@@ -57,11 +58,13 @@ extension OperationGenerator {
         )
     }
 
-    /// Adds a route that expires after 2 s. Its metric differs from that of all other routes.
+    /// Adds a route that expires after 2 s, and then the same route without an expiry.
     ///
-    /// Otherwise another operation might add the same route without an expiry. That fails with EEXIST, but the kernel
-    /// removes the expiry of the existing route. An expired route would become valid again without a notification.
+    /// If the kernel still has the expired route, the second command fails with EEXIST. The kernel nevertheless removes
+    /// the expiry of the existing route, which becomes valid again without a notification.
     private mutating func expiring(via cable: Cable) -> Operation {
-        Operation(.near("route replace 2001:db8:ffff::/48 via \(cable.farIPv6) metric 512 expires 2"))
+        let route = "2001:db8:ffff::/48 via \(cable.farIPv6)"
+        later(Operation(.near("route add \(route)")))
+        return Operation(.near("route replace \(route) expires 2"))
     }
 }

@@ -16,18 +16,22 @@ struct OperationGenerator {
 
     /// The kind of thing that an operation changes.
     enum Kind: CaseIterable, Sendable {
-        case link, address, route, rule, nextHop, parameter, watch, repair
+        case link, address, route, rule, nextHop, parameter, watch, router, repair
     }
 
     /// The kinds from which one is drawn at random. Each is repeated in proportion to its frequency.
     private let kinds: [Kind]
 
+    /// Whether there are router advertisements and routes with a lifetime.
+    let hasRouter: Bool
+
     /// - Parameter focus: A kind that is generated at least as often as all others together. Default: `nil`, none.
-    init(seed: UInt64, cables: Int, focus: Kind? = nil) {
+    init(seed: UInt64, cables: Int, hasRouter: Bool, focus: Kind? = nil) {
+        self.hasRouter = hasRouter
         random = SeededGenerator(seed: seed)
         let shares: [(Kind, Int)] = [
             (.link, 24), (.address, 18), (.route, 20), (.rule, 8), (.nextHop, 9), (.parameter, 7),
-            (.repair, 14),
+            (.repair, 14), (.router, hasRouter ? 20 : 0),
         ]
         let usual = shares.flatMap { Array(repeating: $0.0, count: $0.1) }
         kinds = usual + (focus.map { Array(repeating: $0, count: usual.count) } ?? [])
@@ -51,6 +55,7 @@ struct OperationGenerator {
         case .nextHop: nextHopOperation()
         case .parameter: parameterOperation()
         case .watch: watchOperation()
+        case .router: routerOperation()
         case .repair: repair()
         }
     }

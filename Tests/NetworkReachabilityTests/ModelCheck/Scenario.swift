@@ -27,7 +27,12 @@ struct Scenario: Sendable {
         self.setup = setup
         var random = SeededGenerator(seed: seed)
         cables = Int.random(in: 2...4, using: &random)
-        var generator = OperationGenerator(seed: random.next(), cables: cables, focus: focus)
+        var generator = OperationGenerator(
+            seed: random.next(),
+            cables: cables,
+            hasRouter: setup.hasRouter,
+            focus: focus
+        )
         operations = generator.operations(count)
         pauses = random
     }

@@ -75,7 +75,7 @@ internal import Testing
     @Test func `everything is looked up periodically without any event`() {
         var schedule = schedule
         #expect(schedule.takeDue(now: at(59_999)) == nil)
-        #expect(schedule.takeDue(now: at(60_000)) == .everything)
+        #expect(schedule.takeDue(now: at(60_000)) == .audit)
         #expect(schedule.nextDue == at(120_000))
     }
 }

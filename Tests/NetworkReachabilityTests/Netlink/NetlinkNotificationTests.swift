@@ -16,6 +16,18 @@ internal import Testing
         #expect(NetlinkNotification.all(in: other + short).map(\.kind) == [.other, .malformed])
     }
 
+    @Test func `the prefix of a router advertisement contains its interface`() throws {
+        // An RTM_NEWPREFIX with a 12-byte `prefixmsg` and the attribute PREFIX_ADDRESS.
+        let address = try #require(IPAddress("2001:db8:5::"))
+        let message: [UInt8] =
+            [48, 0, 0, 0, 52, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] + [10, 0, 0, 0, 7, 0, 0, 0, 3, 64, 3, 0]
+            + [20, 0, 1, 0] + address.bytes
+        let notification = try #require(NetlinkNotification.all(in: message).first)
+        #expect(notification.kind == .prefix)
+        #expect(notification.prefix?.description == "2001:db8:5::/64")
+        #expect(notification.interface == 7)
+    }
+
     @Test func `an attribute with a wrong length makes the message malformed`() {
         // An RTM_NEWADDR with an 8-byte `ifaddrmsg` and an attribute that claims 200 bytes.
         let lying: [UInt8] =

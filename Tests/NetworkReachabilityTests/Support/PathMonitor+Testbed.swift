@@ -12,6 +12,7 @@ extension PathMonitor.Configuration {
     mutating func disablePeriodicLookups() {
         confirmDelay = .seconds(3600)
         auditInterval = .seconds(3600)
+        faults.ignoresLifetimes = true
     }
 }
 

@@ -17,7 +17,8 @@ struct WatchedHost {
         options: PathOptions = PathOptions(),
         settle: Duration = .milliseconds(30),
         confirmDelay: Duration = .milliseconds(150),
-        isFiltered: Bool = FilterTrait.isFiltered
+        isFiltered: Bool = FilterTrait.isFiltered,
+        ignoresLifetimes: Bool = false
     ) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))
@@ -25,6 +26,7 @@ struct WatchedHost {
         configuration.settle = settle
         configuration.confirmDelay = confirmDelay
         configuration.filtersRoutes = isFiltered
+        configuration.faults.ignoresLifetimes = ignoresLifetimes
         monitor = PathMonitor(configuration: configuration)
         let recorder = recorder
         watch = monitor.watch(.host(try #require(NetworkHost(address))), options: options) {
