@@ -110,7 +110,13 @@ package struct NetwatchDaemon: Sendable {
             _ = try await queue.enqueue(request, options: options)
         }
         await hooks.use(configuration.hooks)
-        let hosts = HostMonitor(monitor: monitor, history: history, hooks: hooks, logger: logger)
+        let hosts = HostMonitor(
+            monitor: monitor,
+            history: history,
+            hooks: hooks,
+            onSuccess: { await queue.probeSucceeded($0) },
+            logger: logger
+        )
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)

@@ -278,13 +278,13 @@ final class QueueFixture {
         let count = "1 request pending or in flight"
         #expect(
             try await service.run(["queue", "flush"] + host).errors
-                == ["ended the delays of the lanes to `127.0.0.1`: \(count); 1 lane still paused"]
+                == ["flushed the lanes to `127.0.0.1`: \(count); 1 lane still paused"]
         )
         try await service.pause()
         #expect(
             try await service.run("queue", "flush").errors
                 == [
-                    "ended all delays: \(count); the whole queue is still paused: `netwatch queue resume` ends that"
+                    "flushed all lanes: \(count); the whole queue is still paused: `netwatch queue resume` ends that"
                 ]
         )
     }

@@ -127,7 +127,7 @@ struct ServiceLinkTests {
         #expect(server.requests.count == 1)
         let flushed = try await service.run("queue", "flush", "--host", "127.0.0.1")
         #expect(flushed.ending == .exited(0))
-        #expect(flushed.errors.first?.hasPrefix("ended the delays of the lanes to `127.0.0.1`: ") == true)
+        #expect(flushed.errors.first?.hasPrefix("flushed the lanes to `127.0.0.1`: ") == true)
         #expect(try await service.finalStates() == ["delivered"])
     }
 
@@ -141,7 +141,7 @@ struct ServiceLinkTests {
         #expect(sent.errors.first?.hasPrefix("queued: ") == true)
         #expect(
             try await service.run("queue", "flush").errors == [
-                "ended all delays: 1 request pending or in flight",
+                "flushed all lanes: 1 request pending or in flight",
                 "warning: opened 1 lane before the end of a server's Retry-After: 127.0.0.1",
             ]
         )

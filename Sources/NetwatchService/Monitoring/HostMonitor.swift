@@ -2,12 +2,14 @@ internal import ClientCore
 internal import FoundationEssentials
 package import Logging
 package import NetworkReachability
-internal import OfflineQueue
+package import OfflineQueue
 
 /// Watches the configured hosts, logs their changes, records their history and passes their changes to the hooks.
 package actor HostMonitor {
     fileprivate struct Entry {
         let watch: HostWatch
+        /// The origins that a successful probe has reached.
+        let origins: [Origin]
         var tracker: HostTracker
         /// Without the times.
         var snapshot: HostSnapshot
@@ -44,6 +46,7 @@ package actor HostMonitor {
     private let monitor: PathMonitor
     private let history: HostHistory?
     private let hooks: HookReporter?
+    private let onSuccess: @Sendable ([Origin]) async -> Void
     private let logger: Logger
     private let clock: @Sendable () -> HostTracker.Moment
     private let observations: AsyncStream<Observation>
@@ -66,17 +69,20 @@ package actor HostMonitor {
     /// - Parameters:
     ///   - history: Where the history is written; `nil` for nowhere.
     ///   - hooks: What reports the changes. Default: `nil`, nothing.
+    ///   - onSuccess: Called after each successful probe, with the origins that it has reached. Default: does nothing.
     ///   - clock: Returns the current time. Default: the system's clocks.
     package init(
         monitor: PathMonitor,
         history: HostHistory?,
         hooks: HookReporter? = nil,
+        onSuccess: @escaping @Sendable ([Origin]) async -> Void = { _ in },
         logger: Logger,
         clock: @escaping @Sendable () -> HostTracker.Moment = { .now }
     ) {
         self.monitor = monitor
         self.history = history
         self.hooks = hooks
+        self.onSuccess = onSuccess
         self.logger = logger
         self.clock = clock
         (observations, continuation) = AsyncStream.makeStream()
@@ -174,7 +180,13 @@ package actor HostMonitor {
                 continuing: outages.removeValue(forKey: host.name),
                 now: clock()
             )
-            entries[host.name] = Entry(watch: watch, tracker: tracker, snapshot: HostSnapshot(host))
+            let snapshot = HostSnapshot(host)
+            entries[host.name] = Entry(
+                watch: watch,
+                origins: host.origins,
+                tracker: tracker,
+                snapshot: snapshot
+            )
             watches[host.name] = id
         } catch {
             logger.error("host `\(host.name)` cannot be watched: \(error)")
@@ -190,8 +202,17 @@ package actor HostMonitor {
 
     private func takeObservations() async {
         for await observation in observations {
+            if let origins = reachedOrigins(observation) { await onSuccess(origins) }
             if let (change, host) = take(observation) { await publish(change, of: host) }
         }
+    }
+
+    /// Returns the origins that a successful probe has reached; `nil` if the observation is something else.
+    private func reachedOrigins(_ observation: Observation) -> [Origin]? {
+        guard watches[observation.name] == observation.watch, case .success(_?) = observation.report else {
+            return nil
+        }
+        return entries[observation.name]?.origins
     }
 
     /// Writes a change immediately, so that a crash does not lose the beginning or the end of an outage, and passes it

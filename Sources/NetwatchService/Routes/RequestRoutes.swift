@@ -187,6 +187,7 @@ extension QueuedReason {
         case .paced: "pace"
         case .constraint: "constraint"
         case .rateLimited: "rate"
+        case .retryBudget: "budget"
         case .localShortage: "resources"
         case .behindEarlier: "earlier"
         case .blocked: "dependencies"

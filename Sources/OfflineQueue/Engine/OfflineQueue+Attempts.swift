@@ -43,7 +43,10 @@ extension OfflineQueue {
         for lane in lanes where lane.isPaused { resolvePaused(lane.id) }
         guard phase == .running else { return }
         let rows = lanes.compactMap { lane in
-            lane.due.map { Scheduler.LaneRows(Scheduler.LaneInfo(lane, now: now), due: now + $0) }
+            lane.due.map {
+                let info = Scheduler.LaneInfo(lane, now: now)
+                return Scheduler.LaneRows(info, due: now + $0, isRequested: lane.wasReleased)
+            }
         }
         if !rows.isEmpty { handle(.lanes(rows)) }
         let emptied = lanes.filter(\.wasEmpty).map(\.id)
@@ -368,7 +371,12 @@ extension LaneClaim {
 extension RetryUse {
     fileprivate init(of claim: Scheduler.Claim, in batch: ClaimedBatch) {
         let retries = batch.requests.count { $0.attempts > 1 }
-        self.init(of: claim.retries, taken: batch.requests.count, retries: retries)
+        self.init(
+            of: claim.retries,
+            taken: batch.requests.count,
+            retries: retries,
+            postponement: batch.postponement
+        )
     }
 }
 

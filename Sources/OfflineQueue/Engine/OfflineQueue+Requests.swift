@@ -89,6 +89,9 @@ extension OfflineQueue {
     /// A request that is held because a dependency failed no longer waits for any of its dependencies. A request that
     /// is held for ``HoldReason/key`` and still cannot be decrypted is refused. ``retry(_:newKey:)`` refuses it, too.
     ///
+    /// Each lane of these requests may send one retry at once, even if the retry budget is used up; see
+    /// <doc:BeingAGoodCitizen#The-retry-budget>. A closed lane stays closed; ``flush(host:lane:)`` opens it.
+    ///
     /// A request that is held for ``HoldReason/ambiguous`` is sent again, even with ``EnqueueOptions/isAtMostOnce``.
     /// The server may have applied it before.
     ///

@@ -13,16 +13,24 @@ extension OfflineQueue {
     }
 
     private func waitReason(of request: QueuedRequest, inLane lane: Int64) -> QueuedReason? {
-        let isDue = request.due.map { $0 <= Date() } ?? true
+        let isDue = request.requestDue.map { $0 <= Date() } ?? true
         let wasTried = request.attempts + request.deferrals > 0
         guard isDue || wasTried else { return .scheduled }
         switch scheduler.waitReason(ofLane: lane, now: now) {
         case let reason? where isDue || reason.isOfMachine: return reason
         case _ where request.laneClosure != nil: return .laneClosed
+        case _ where !isDue && isPostponed(request, inLane: lane): return .retryBudget
         case _ where !isDue: return .attemptFailed(request.lastError ?? "")
         case _ where request.precedingID != nil: return .behindEarlier
         default: return nil
         }
+    }
+
+    /// Returns whether the retry budget has postponed a request that is not due.
+    private func isPostponed(_ request: QueuedRequest, inLane lane: Int64) -> Bool {
+        guard request.attempts > 0, let due = request.requestDue else { return false }
+        let moment = now + .seconds(due.timeIntervalSinceNow)
+        return scheduler.isRetryPostponed(until: moment, lane: lane, now: now)
     }
 
     private func closure(ofLane id: Int64) -> LaneClosure? {

@@ -294,8 +294,10 @@ extension OfflineQueue {
     /// unreachable: without arguments all requests, otherwise those of some lanes.
     ///
     /// Requests that are held for ``HoldReason/trust``, ``HoldReason/configuration`` or ``HoldReason/auth`` are
-    /// released. Other held requests, scheduled requests and paused lanes continue to wait. The call does not wait for
-    /// the attempts. If the queue is not running, the call does nothing and returns an empty array.
+    /// released. Other held requests, scheduled requests and paused lanes continue to wait. Each lane sends at least
+    /// one request at once. Further retries follow within the retry budget; see
+    /// <doc:BeingAGoodCitizen#The-retry-budget>. The call does not wait for the attempts. If the queue is not running,
+    /// the call does nothing and returns an empty array.
     ///
     /// - Parameters:
     ///   - host: The host of the lanes. Default `nil`: all hosts.

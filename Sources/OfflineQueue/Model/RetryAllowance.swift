@@ -23,15 +23,20 @@ package struct RetryUse: Hashable, Sendable {
     package var retries = 0
     /// The number of retries that were reserved for the claim.
     package var reserved = 0
+    /// The longest time by which the claim postponed a retry that the budget did not permit; `nil` if it postponed
+    /// none.
+    package var postponement: Duration?
 
     package init() {}
 
     /// - Parameters:
     ///   - allowance: The allowance of the claim; `nil` if nothing was reserved for it.
     ///   - retries: The number of requests that were tried before.
-    package init(of allowance: RetryAllowance?, taken: Int, retries: Int) {
+    ///   - postponement: The value of ``postponement``. Default `nil`.
+    package init(of allowance: RetryAllowance?, taken: Int, retries: Int, postponement: Duration? = nil) {
         firstAttempts = taken - retries
         self.retries = retries
         reserved = allowance?.count ?? 0
+        self.postponement = postponement
     }
 }

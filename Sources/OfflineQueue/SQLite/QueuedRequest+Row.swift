@@ -35,13 +35,13 @@ extension QueuedRequest {
             attempts: row["attempts"],
             deferrals: row["deferrals"],
             created: moment("created_at")!,
-            due: state == .pending ? moment("next_at") : nil,
             expires: isOver ? nil : moment("expire_at"),
             finished: isOver ? moment("finished_at") : nil,
             status: row["last_status"],
             lastError: row["last_error"],
             laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
             waitReason: isOver ? nil : Self.storedWaitReason(state, isPaused: row["is_paused"]),
+            requestDue: state == .pending ? moment("next_at") : nil,
             laneID: isOver ? nil : row["lane_id"],
             precedingID: isOver ? nil : row["preceding_id"]
         )

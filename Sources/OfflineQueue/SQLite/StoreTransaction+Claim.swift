@@ -20,14 +20,15 @@ extension StoreTransaction {
         if !lane.isEmpty { drainedLanes.remove(lane.id) }
         if let reasons = claim.releasing { try makeDue(lane: lane.id, releasing: reasons) }
         let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
-        var retries = RetryCounter(claim.retries)
+        var retries = RetryCounter(claim.retries, longestDelay: settings.longestDelay)
         let requests = try take(claim.limit, of: lane, lease, &retries)
         if requests.isEmpty { try repairClock(inLane: lane.id) }
         return ClaimedBatch(
             lane: lane.id,
             requests: requests,
             due: try due(inLane: lane),
-            isElsewhere: false
+            isElsewhere: false,
+            postponement: retries.postponement
         )
     }
 
@@ -78,7 +79,7 @@ extension StoreTransaction {
                 return nil
             }
             if request.state.attempts > 0, let delay = retries.delayOfNext() {
-                let due = now + min(delay, settings.longestDelay)
+                let due = now + delay
                 try execute(StoreStatements.postpone, ["seq": request.sequence, "due": due.milliseconds])
                 return nil
             }
@@ -221,11 +222,15 @@ extension StoreTransaction {
 private struct RetryCounter {
     /// `nil` for any number.
     private let allowance: RetryAllowance?
+    private let longestDelay: Duration
     private var taken = 0
     private var postponed = 0
+    /// The longest delay of ``delayOfNext()``; `nil` if there was none.
+    private(set) var postponement: Duration?
 
-    init(_ allowance: RetryAllowance?) {
+    init(_ allowance: RetryAllowance?, longestDelay: Duration) {
         self.allowance = allowance
+        self.longestDelay = longestDelay
     }
 
     /// Returns by how much the next retry is postponed; `nil` if it may be sent.
@@ -235,8 +240,10 @@ private struct RetryCounter {
             taken += 1
             return nil
         }
-        defer { postponed += 1 }
-        return allowance.wait + RetryAllowance.spacing * postponed
+        let delay = min(allowance.wait + RetryAllowance.spacing * postponed, longestDelay)
+        postponed += 1
+        postponement = delay
+        return delay
     }
 }
 

@@ -8,8 +8,7 @@ extension StoreTransaction {
         guard let request = try request(conclusion.sequence), request.token == conclusion.token else {
             return false
         }
-        // After a timeout, the server may stay busy for as long as the timeout, so the delay may exceed the maximum.
-        let delay = max(min(conclusion.delay, settings.longestDelay), conclusion.overrun ?? .zero)
+        let delay = delay(after: conclusion)
         if let attempt = conclusion.attempt { try record(attempt, of: conclusion) }
         try move(
             request,
@@ -27,6 +26,14 @@ extension StoreTransaction {
             )
         }
         return true
+    }
+
+    /// Returns the time until the request is due again. It may exceed the maximum if the server closed the lane for
+    /// longer, and after a timeout, because the server may stay busy for as long as the timeout.
+    private func delay(after conclusion: Conclusion) -> Duration {
+        let closure = min(conclusion.laneClosure ?? .zero, settings.longestClosure)
+        let longest = max(settings.longestDelay, closure)
+        return max(min(conclusion.delay, longest), conclusion.overrun ?? .zero)
     }
 
     /// The maximum number of recorded attempts of a request.

@@ -15,6 +15,7 @@ extension StoreTransaction {
         }
         if case .retry(newKey: true, _) = edit { try renewKey(of: request.sequence) }
         changedLanes.insert(request.lane)
+        if edit == .release { releasedLanes.insert(request.lane) }
         return .done(try self.request(id: id)?.state.name ?? .cancelled)
     }
 

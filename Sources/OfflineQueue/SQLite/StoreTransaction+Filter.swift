@@ -95,6 +95,7 @@ extension StoreTransaction {
         let part = Part(edit.releases ? try readable(sequences) : sequences)
         let lanes = try numbers("SELECT DISTINCT lane_id FROM request WHERE \(Part.isIn)", part.arguments)
         changedLanes.formUnion(lanes)
+        if edit == .release { releasedLanes.formUnion(lanes) }
         let done =
             switch edit {
             case .cancel, .withdraw: try cancel(part, &edited)

@@ -76,6 +76,8 @@ struct StoreTransaction {
     let clock: StoreClock.Reading
     /// The ids of lanes that have new work.
     var changedLanes: Set<Int64> = []
+    /// The ids of lanes with requests that a user or program released.
+    var releasedLanes: Set<Int64> = []
     /// The ids of lanes from which a request was removed. Lanes that are empty at the end of the transaction are
     /// reported.
     var drainedLanes: Set<Int64> = []
@@ -105,7 +107,11 @@ struct StoreTransaction {
 
     /// Returns the effects of the changes so far.
     func effects() throws -> Effects {
-        let lanes = try changedLanes.sorted().compactMap { try lane($0)?.record(in: self) }
+        let lanes = try changedLanes.sorted().compactMap { id -> LaneRecord? in
+            guard var record = try lane(id)?.record(in: self) else { return nil }
+            record.wasReleased = releasedLanes.contains(id)
+            return record
+        }
         return Effects(
             lanes: changedRecords + lanes + (try emptiedLanes()),
             completed: completedTags,

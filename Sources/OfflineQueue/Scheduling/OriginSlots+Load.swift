@@ -37,9 +37,14 @@ extension OriginSlots {
         updateTurn(origin)
     }
 
-    /// Reserves retries of an origin for a claim.
-    mutating func reserveRetries(_ count: Int, of origin: Origin, now: Moment) -> RetryAllowance? {
-        origins[origin]?.retries.reserve(count, now: now)
+    /// Reserves retries of an origin for a claim; see ``RetryBudget/reserve(_:atLeast:now:)``.
+    mutating func reserveRetries(
+        _ count: Int,
+        atLeast minimum: Int,
+        of origin: Origin,
+        now: Moment
+    ) -> RetryAllowance? {
+        origins[origin]?.retries.reserve(count, atLeast: minimum, now: now)
     }
 
     /// Records that a retry that began at the given time has succeeded.

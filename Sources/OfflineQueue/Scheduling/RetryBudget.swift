@@ -34,8 +34,10 @@ struct RetryBudget: Hashable, Sendable {
     }
 
     /// Reserves up to `count` retries for a claim.
-    mutating func reserve(_ count: Int, now: Moment) -> RetryAllowance {
-        let granted = min(count, available(at: now.components.seconds))
+    ///
+    /// - Parameter minimum: The number of retries that are reserved even if the budget is used up. Default 0.
+    mutating func reserve(_ count: Int, atLeast minimum: Int = 0, now: Moment) -> RetryAllowance {
+        let granted = min(count, max(minimum, available(at: now.components.seconds)))
         let wait = granted < count ? wait(now: now) : .zero
         reserved += granted
         return RetryAllowance(count: granted, wait: wait)

@@ -23,8 +23,11 @@ extension Scheduler {
         course: AttemptCourse = AttemptCourse(),
         now: Moment
     ) -> Settlement {
-        guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
+        guard let before = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
         slots.advance(to: now)
+        // A success over an earlier path does not prove that the current one works.
+        if effect == .healthy, epoch >= before.resetEpoch { openLanes(besides: before, now: now) }
+        var lane = before
         defer {
             lanes[id] = lane
             schedule(id, now: now)
@@ -32,6 +35,7 @@ extension Scheduler {
         if epoch < lane.resetEpoch { lane.canary?.older -= 1 }
         recordLoad(of: lane.origin, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
         if effect != .shortage { lane.shortages = 0 }
+        recordResponse(to: &lane, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
         let retry = now + settings.backoff.delay(after: failures, using: &random)
         let due = apply(effect, to: &lane, epoch: epoch, now: now) ?? retry
         return Settlement(due: due, laneNotBefore: effect.isClosedByServer ? lane.serverNotBefore : nil)
@@ -117,6 +121,7 @@ extension Scheduler {
         guard effect == .healthy, let lane = lanes[id], mayClaimNext(lane, now: now),
             passesPortalCheck(lane, now: now)
         else { return nil }
+        lanes[id]!.isRequested = false
         lanes[id]!.nextClaims += 1
         lanes[id]!.nextClaimedAt.append(slots.now)
         slots.tookOver(lane.origin)

@@ -1,13 +1,15 @@
 // Changes the scheduler's state for each event.
 
 extension Scheduler {
-    mutating func add(_ info: LaneInfo, due: Moment, now: Moment, _ actions: inout [Action]) {
+    mutating func add(_ rows: LaneRows, now: Moment, _ actions: inout [Action]) {
+        let info = rows.info
         let host = info.origin.host
         if lanes[info.id] == nil {
             lanes[info.id] = SchedulerLane(info)
             slots.open(laneOf: info.origin)
         }
-        lanes[info.id]!.rowsAreDue(at: due)
+        lanes[info.id]!.rowsAreDue(at: rows.due)
+        if rows.isRequested { lanes[info.id]!.isRequested = true }
         if gates[host] == nil {
             gates[host] = Gate(state: nil, since: now)
             actions.append(.watch(host))
@@ -102,6 +104,7 @@ extension Scheduler {
         lanes[id]!.serverNotBefore = .zero
         lanes[id]!.isHeld = false
         lanes[id]!.isForced = true
+        lanes[id]!.isRequested = true
         slots.leaveRamp(lanes[id]!.origin)
         slots.forgetFailures(of: lanes[id]!.origin)
     }
@@ -132,6 +135,7 @@ extension Scheduler {
         lanes[id] = nil
         timetable.set(id, to: nil)
         windowEnds.set(id, to: nil)
+        forgetUnanswered(lane)
         // Failures without a path say nothing about the server, and the return of an unwatched path is not noticed.
         if isGateDown(lane.host) { slots.forgetFailures(of: lane.origin) }
         slots.close(id, of: lane.origin)

@@ -65,7 +65,7 @@ extension Scheduler {
         if lane.isHeld { return nil }
         var opening = lane.opening
         if lane.isForced { return opening }
-        opening = max(opening, opensAt)
+        opening = max(opening, opensAt, lane.opensAt)
         guard let gate = gates[lane.host] else { return opening }
         switch gate.state {
         case nil: return max(opening, gate.since + settings.gateTimeout)
@@ -113,6 +113,14 @@ extension Scheduler {
         return slots.isThrottled(lane.origin) ? .rateLimited : .noFreeSlot
     }
 
+    /// Returns whether the retry budget has postponed the retries of a lane.
+    ///
+    /// - Parameter due: When the retry in question is due.
+    package func isRetryPostponed(until due: Moment, lane id: Int64, now: Moment) -> Bool {
+        guard let end = lanes[id]?.retriesPostponedUntil, end > now else { return false }
+        return due <= end
+    }
+
     /// Returns the maximum number of requests in flight to the lane's origin, if signs of overload have lowered it;
     /// otherwise `nil`.
     package func loweredLimit(ofLane id: Int64) -> Int? {
@@ -123,7 +131,7 @@ extension Scheduler {
 
     /// Returns whether the lane waits because clients must not return all at once (``Settings/reconnectSpread``).
     private func isSpread(_ lane: SchedulerLane, now: Moment) -> Bool {
-        max(opensAt, gates[lane.host]?.opensAt ?? .zero) > now
+        max(opensAt, lane.opensAt, gates[lane.host]?.opensAt ?? .zero) > now
     }
 
     /// Returns why a request waits while the lane has its maximum number of requests in flight.

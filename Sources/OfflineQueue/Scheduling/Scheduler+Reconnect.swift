@@ -28,14 +28,18 @@ extension Scheduler {
     }
 
     /// Returns how many retries a claim may take; `nil` for no limit. The budget does not apply to the single request
-    /// with which a lane finds out whether its server can be reached.
+    /// with which a lane finds out whether its server can be reached. A flush and a release permit one retry in any
+    /// case.
     mutating func allowance(of lane: SchedulerLane, limit: Int, now: Moment) -> RetryAllowance? {
         guard lane.canary == nil, !isProbing(lane) else { return nil }
-        return slots.reserveRetries(limit, of: lane.origin, now: now)
+        return slots.reserveRetries(limit, atLeast: lane.isRequested ? 1 : 0, of: lane.origin, now: now)
     }
 
     mutating func record(_ use: RetryUse, ofLane id: Int64, now: Moment) {
         guard let lane = lanes[id] else { return }
+        if let delay = use.postponement {
+            lanes[id]!.retriesPostponedUntil = max(lane.retriesPostponedUntil, now + delay)
+        }
         slots.record(use, of: lane.origin, now: now)
     }
 

@@ -30,6 +30,8 @@ package struct Scheduler: Sendable {
         /// in this time, their connections survive, because TCP retransmits.
         package var lossGrace: Duration = .seconds(3)
         /// How long failures to connect are retried fast, without being counted, after a host has become reachable.
+        /// Also, how long a lane's failures cannot cause another opening after a response to another lane has opened
+        /// it.
         package var reconnectTime: Duration = .seconds(5)
         /// The delay before the first fast retry. It doubles with each further one, up to the maximum of ``backoff``.
         package var reconnectDelay: Duration = .milliseconds(50)
@@ -106,10 +108,13 @@ package struct Scheduler: Sendable {
     package struct LaneRows: Hashable, Sendable {
         package let info: LaneInfo
         package let due: Moment
+        /// Whether a user or program has released one of the requests.
+        package let isRequested: Bool
 
-        package init(_ info: LaneInfo, due: Moment) {
+        package init(_ info: LaneInfo, due: Moment, isRequested: Bool = false) {
             self.info = info
             self.due = due
+            self.isRequested = isRequested
         }
     }
 
@@ -140,6 +145,8 @@ package struct Scheduler: Sendable {
         indirect case settings(Settings)
         /// A user or program asked to try these lanes now.
         case flush(LaneSelection)
+        /// A probe of these origins succeeded.
+        case probeSucceeded([Origin])
         /// The queue stops: no lane may claim requests from now on.
         case stop
     }
@@ -239,6 +246,9 @@ package struct Scheduler: Sendable {
     var lastProbe = 0
     /// The latest `reconnectsUntil` of all hosts.
     var lastReconnectEnds: Moment = .zero
+    /// The lanes whose last attempts got no response, until the next response of their origin. Some may have recovered
+    /// since.
+    var unansweredLanes: [Origin: Set<Int64>] = [:]
     /// The watched hosts that have no lanes, those that became idle first at the front.
     var idleHosts: [String] = []
 
@@ -257,7 +267,7 @@ package struct Scheduler: Sendable {
         var actions: [Action] = []
         slots.advance(to: now)
         switch event {
-        case .lanes(let lanes): for lane in lanes { add(lane.info, due: lane.due, now: now, &actions) }
+        case .lanes(let lanes): for lane in lanes { add(lane, now: now, &actions) }
         case .emptied(let lanes): for lane in lanes { emptied(lane, now: now) }
         case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
         case .claimed(let lane, let taken, let use, let due):
@@ -276,6 +286,7 @@ package struct Scheduler: Sendable {
         case .wake: break
         case .settings(let settings): use(settings, now: now)
         case .flush(let selection): flush(selection, now: now)
+        case .probeSucceeded(let origins): probeSucceeded(origins, now: now)
         case .stop:
             isStopped = true
             // Ends all grace periods now, because attempts without a path would only delay the stop.
@@ -324,6 +335,7 @@ extension Scheduler {
         lanes[id]!.claimedAt = slots.now
         lanes[id]!.inflight += limit
         lanes[id]!.releasing = nil
+        lanes[id]!.isRequested = false
         if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
         slots.leave(id, of: lane.origin)
         let retries = allowance(of: lane, limit: limit, now: now)

@@ -61,6 +61,17 @@ struct SchedulerLane: Hashable, Sendable {
     var releasing: Set<HoldReason>?
     /// Whether a flush asked to try the lane even if its gate reports no path.
     var isForced = false
+    /// Whether a user or program asked for an attempt, with a flush or a release. The next claim may then take a retry
+    /// even if the retry budget is used up.
+    var isRequested = false
+    /// The time until which the retry budget has postponed retries of the lane.
+    var retriesPostponedUntil: Moment = .zero
+    /// Whether the last attempt that the server decided got no response.
+    var isUnanswered = false
+    /// When a response to another lane or to a probe last opened the lane; `nil` if none did.
+    var openedByResponse: Moment?
+    /// The time until which the lane waits after a probe has succeeded (``Scheduler/Settings/reconnectSpread``).
+    var opensAt: Moment = .zero
     /// The time of the last claim that found a request.
     var lastTry: Moment?
     /// The number of fast retries in a row.
@@ -139,6 +150,7 @@ struct SchedulerLane: Hashable, Sendable {
         closures = 0
         closedUntil = .zero
         isHalfOpen = false
+        isUnanswered = false
         if isOnPath { canary = nil }
         reconnects = 0
         reconnectsUntil = nil
@@ -153,7 +165,7 @@ struct SchedulerLane: Hashable, Sendable {
         if inflight <= older { canary!.endsAt = nil }
     }
 
-    /// Makes the lane send one request before it sends others. Called after ``reset(releasing:now:)``.
+    /// Makes the lane send one request before it sends others. Called after the failure state was reset.
     mutating func awaitCanary() {
         canary = Canary(older: inflight)
     }
@@ -161,9 +173,31 @@ struct SchedulerLane: Hashable, Sendable {
     /// Resets the failure state after a path change or a flush, and makes the pending requests due now.
     mutating func reset(releasing reasons: Set<HoldReason>, now: Moment) {
         recover()
+        distrustedUntil = nil
+        beginAgain(releasing: reasons, now: now)
+    }
+
+    /// Whether a response to another lane or to a probe opens the lane.
+    func mayBeOpenedByResponse(now: Moment) -> Bool {
+        isUnanswered && shortages == 0 && !isHeld && serverNotBefore <= now
+    }
+
+    /// Opens the lane for a canary, because its server has responded to another lane or to a probe. If the canary
+    /// fails, the next closure is as long as it would have been without the response.
+    ///
+    /// - Parameter opensAt: The time until which the canary waits.
+    mutating func openByResponse(at opensAt: Moment, now: Moment) {
+        (failures, closedUntil, isUnanswered) = (0, .zero, false)
+        (self.opensAt, openedByResponse) = (opensAt, max(now, opensAt))
+        beginAgain(releasing: [], now: now)
+        awaitCanary()
+    }
+
+    /// Makes the pending requests due now. The failures of attempts in flight no longer concern the lane.
+    private mutating func beginAgain(releasing reasons: Set<HoldReason>, now: Moment) {
         epoch += 1
         resetEpoch = epoch
-        distrustedUntil = nil
+        retriesPostponedUntil = .zero
         releasing = (releasing ?? []).union(reasons)
         rowsAreDue(at: now)
     }

@@ -44,9 +44,9 @@ package final class LaneChanges: Sendable {
 }
 
 extension LaneRecord {
-    /// Returns the newer record, with two properties of the older one. The earlier due time is kept, because a record
+    /// Returns the newer record, with three properties of the older one. The earlier due time is kept, because a record
     /// may cover only the rows that its transaction read. ``LaneRecord/wasEmpty`` is kept, because the lane may have
-    /// been empty between the two changes.
+    /// been empty between the two changes, and ``LaneRecord/wasReleased``, because the release is still to be handled.
     fileprivate func joined(with older: LaneRecord?) -> LaneRecord {
         guard let older else { return self }
         return LaneRecord(
@@ -55,7 +55,8 @@ extension LaneRecord {
             notBefore: notBefore,
             due: isPaused ? nil : [due, older.due].compactMap { $0 }.min(),
             isPaused: isPaused,
-            wasEmpty: wasEmpty || older.wasEmpty
+            wasEmpty: wasEmpty || older.wasEmpty,
+            wasReleased: wasReleased || older.wasReleased
         )
     }
 }

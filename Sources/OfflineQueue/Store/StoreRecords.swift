@@ -90,6 +90,8 @@ package struct LaneRecord: Hashable, Sendable {
     /// Whether the lane had no unfinished requests after the change of this record. Held requests are unfinished, too.
     /// After ``LaneChanges`` has merged several records, this is `true` if it was `true` in any of them.
     package var wasEmpty = false
+    /// Whether a user or program has released a request of the lane.
+    package var wasReleased = false
 }
 
 /// The result of ``QueueStore/reopen(_:releasing:)``.
@@ -143,6 +145,9 @@ package struct ClaimedBatch: Sendable {
     package let due: Duration?
     /// Whether another machine has claimed the lane, so that this one cannot claim its requests.
     package let isElsewhere: Bool
+    /// The longest time by which the claim postponed a retry that its allowance did not permit; `nil` if it postponed
+    /// none.
+    package var postponement: Duration?
 }
 
 /// A request that is claimed under a lease, with everything that an attempt needs.

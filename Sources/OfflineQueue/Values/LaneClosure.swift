@@ -6,8 +6,9 @@ public struct LaneClosure: Hashable, Sendable {
     public enum Cause: Hashable, Sendable {
         /// The server sent a `Retry-After` header. The closure survives a restart.
         case retryAfter
-        /// Attempts failed. The closure ends early when the lane has no requests left, at a restart, and when the
-        /// network changes.
+        /// Attempts failed. The closure ends early when the lane has no requests left, at a restart, when the
+        /// network changes, and when the server responds again; see
+        /// <doc:BeingAGoodCitizen#When-a-server-responds-again>.
         case failures
         /// This machine was short of descriptors, memory, threads or ports.
         case localShortage

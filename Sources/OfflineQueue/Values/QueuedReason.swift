@@ -17,6 +17,9 @@ public enum QueuedReason: Hashable, Sendable {
     case paced
     /// The request is due, but a rate limit permits no request now (``OfflineQueue/Configuration/rates``).
     case rateLimited
+    /// The last attempt failed, and the origin's budget of retries permits no further one now; see
+    /// <doc:BeingAGoodCitizen#The-retry-budget>.
+    case retryBudget
     /// The request waits because a constraint is not met (``EnqueueOptions/constraints``).
     case constraint(UnmetConstraint)
     /// This machine was recently short of descriptors, memory, threads or ports. The queue tries the request again
@@ -52,6 +55,7 @@ extension QueuedReason: CustomStringConvertible {
         case .noFreeSlot: "no free slot"
         case .paced: "delayed so that clients do not return all at once"
         case .rateLimited: "waiting because of a rate limit"
+        case .retryBudget: "waiting because retries to its origin are limited"
         case .constraint(let constraint): "waiting for \(constraint)"
         case .localShortage: "this machine is short of descriptors, memory, threads or ports"
         case .behindEarlier: "waiting for earlier requests of the lane"

@@ -66,8 +66,10 @@ public struct QueuedRequest: Hashable, Sendable {
     public let deferrals: Int
     /// The time at which the request was enqueued, by the wall clock at that moment.
     public let created: Date
-    /// The time at which a pending request is due. Its lane may be closed for longer.
-    public let due: Date?
+    /// The time at which a pending request is tried next: when it is due, or when its lane opens if that is later.
+    ///
+    /// Constraints, rate limits and missing slots may delay the attempt; see ``waitReason``.
+    public var due: Date? { requestDue.map { max($0, laneClosure?.until ?? $0) } }
     /// The time at which the queue gives the request up if it is not delivered, by the wall clock.
     public let expires: Date?
     /// The time at which the request reached a final state.
@@ -96,6 +98,8 @@ public struct QueuedRequest: Hashable, Sendable {
         waitReason == .behindEarlier || waitReason == .blocked ? precedingID : nil
     }
 
+    /// The time at which a pending request is due, regardless of its lane.
+    package let requestDue: Date?
     let laneID: Int64?
     /// The id of the first request of the FIFO lane, if it is another one. For a blocked request, the id of its first
     /// dependency that is not delivered yet.

@@ -64,6 +64,9 @@ struct QueueReleaseCommand: AsyncParsableCommand {
             A request that is held as ambiguous is sent again; the server may have received it before. A request \
             that is held because it cannot be decrypted is not released. Without --state, --all selects held requests.
 
+            Each lane with a released request may send one retry at once. Further retries follow as the limit of \
+            retries to the origin permits. A closed lane stays closed; `netwatch queue flush` opens it.
+
             Exit status: 0 all were released; 1 some were not, because there is no such request, it is not held, or \
             it cannot be decrypted; 77 some were not, all of them requests of other users.
             """

@@ -12,7 +12,8 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
             Ends the current delays between attempts to all servers, and also tries requests whose host seems \
             unreachable. A request still waits if it is paused or scheduled for later, or if a constraint or a \
-            rate limit delays it.
+            rate limit delays it. The number of retries to an origin is limited: each lane sends at least one at once, \
+            and the others follow as the limit permits. `netwatch queue list` shows what each request waits for.
 
             A flush also ends the pauses that servers have asked for with Retry-After, and the pauses after failures. \
             An overloaded server then needs longer to recover, so frequent flushes slow down delivery.
@@ -31,9 +32,9 @@ struct QueueFlushCommand: AsyncParsableCommand {
         let flushed = try await lanes.queue.withRunningService { client in
             try await client.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
         }
-        let delays = lanes.isWhole ? "all delays" : "the delays of the lanes \(lanes.selectionText)"
+        let flushedLanes = lanes.isWhole ? "all lanes" : "the lanes \(lanes.selectionText)"
         let count = CountText.format(flushed.requests, "request")
-        Printer.note("ended \(delays): \(count) pending or in flight\(Self.pauseText(flushed))")
+        Printer.note("flushed \(flushedLanes): \(count) pending or in flight\(Self.pauseText(flushed))")
         if let warning = Self.warning(flushed.openedLanes ?? []) { Printer.warning(warning) }
     }
 

@@ -6,7 +6,7 @@ enum WaitText {
     /// Returns when the request is tried next, if it waits for a time; otherwise `nil`.
     static func nextAttempt(of entry: ControlMessage.Entry) -> Date? {
         switch entry.waitsFor {
-        case "retry", "time": entry.due
+        case "retry", "budget", "time": entry.due
         case "lane", "resources": entry.laneClosedUntil
         case "constraint": entry.windowOpens
         default: nil
@@ -32,6 +32,8 @@ enum WaitText {
             "for a slot: the maximum number of requests is in flight, either to its origin or in total"
         case "pace": "for a random delay after an outage or a start; `netwatch queue flush` ends the delay"
         case "rate": "because of a rate limit (`netwatch serve --rate`)"
+        case "budget":
+            "because retries to its origin are limited; `netwatch queue flush` sends one request of the lane now"
         case "constraint": "until its constraint is met (`--only-unmetered`, `--interface-kind`, `--window`)"
         case "resources": "until this machine has free descriptors, memory, threads or ports"
         case "earlier":

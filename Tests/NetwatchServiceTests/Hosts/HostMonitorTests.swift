@@ -66,6 +66,36 @@ internal import Testing
         await running.value
     }
 
+    @Test func `a successful probe reports the origins that it has reached, and a route none`() async throws {
+        let server = try SocketServer.echo()
+        let reached = Recorder<[Origin]>()
+        let monitor = HostMonitor(
+            monitor: .shared,
+            history: nil,
+            onSuccess: { reached.record($0) },
+            logger: .recording(messages)
+        )
+        let address = try NetworkHost(validating: "127.0.0.1")
+        let probed = WatchedHost(name: "probed", check: .tcp(address, port: server.port))
+        let running = Task { await monitor.run([try Self.local("route", "127.0.0.1"), probed]) }
+        try await wait(for: "up", of: "route")
+        try await wait(for: "up", of: "probed")
+        running.cancel()
+        _ = await running.result
+        #expect(!reached.values.isEmpty && reached.values.allSatisfy { $0 == probed.origins })
+    }
+
+    @Test func `the origins of a host are those of its URL, or of its address and port`() throws {
+        func origins(_ check: WatchedHost.Check) -> [String] {
+            WatchedHost(name: "host", check: check).origins.map(\.description)
+        }
+        let url = "https://API.example.com/health"
+        #expect(origins(.web(url: url, expectedStatus: 200...299)) == ["https://api.example.com:443"])
+        let address = try NetworkHost(validating: "::1")
+        #expect(origins(.tcp(address, port: 80)) == ["http://[::1]:80", "https://[::1]:80"])
+        #expect(origins(.route(address)).isEmpty)
+    }
+
     @Test func `the hosts of an early update stay listed while the history is read`() async throws {
         let directory = try ScratchDirectory()
         let history = try await Self.history(in: directory, of: "here", [.noPath("no route")])

@@ -159,6 +159,28 @@ internal import Testing
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `a release is reported with the lane, until the lane's record is read`(kind: StoreKind, isFiltered: Bool)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let store = bench.store
+        try await bench.put("a")
+        _ = try await store.edit(.hold, ["a"])
+        #expect(await store.changes.next().map(\.wasReleased) == [false])
+        if isFiltered {
+            let held = RequestFilter(states: [.held])
+            _ = try await store.edit(.release, matching: held, isDryRun: false)
+        } else {
+            _ = try await store.edit(.release, ["a"])
+        }
+        // A later change of the lane does not hide the release.
+        try await bench.put("b")
+        #expect(await store.changes.next().map(\.wasReleased) == [true])
+        try await bench.put("c")
+        #expect(await store.changes.next().map(\.wasReleased) == [false])
+    }
+
     @Test(arguments: [Verdict.delivered(status: 200), .dead(reason: ""), .retry(countsAsAttempt: false)])
     func `a lane whose last request finished is reported`(verdict: Verdict) async throws {
         for kind in StoreKind.allCases {

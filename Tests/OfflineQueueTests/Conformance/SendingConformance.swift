@@ -299,6 +299,41 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a claim reports by how long it postponed retries that it may not take`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        _ = try await bench.put("b")
+        for request in try await bench.take(lane) {
+            try await bench.store.conclude(request, .retry(countsAsAttempt: true))
+        }
+        let allowance = RetryAllowance(count: 0, wait: .seconds(5))
+        let refused = try await bench.store.claim(of: lane, retries: allowance)
+        #expect(refused.requests.isEmpty && refused.postponement == .seconds(6))
+        #expect(refused.due == .seconds(5))
+        bench.clock.advance(.seconds(6))
+        #expect(try await bench.store.claim(of: lane).postponement == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the requests of a lane closed by Retry-After are due when the lane opens, or later`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        let request = try await bench.takeOne(lane)
+        _ = try await bench.put("b")
+        let (verdict, hour) = (Verdict.retry(countsAsAttempt: true), Duration.seconds(3600))
+        #expect(hour > bench.settings.longestDelay)
+        try await bench.store.conclude(request, verdict, delay: hour, status: 429, laneClosure: hour)
+        let opening = bench.clock.now.wall.date + 3600
+        #expect(try await bench.summary("a").due == opening)
+        #expect(try await bench.summary("a").requestDue == opening)
+        #expect(try await bench.summary("b").due == opening)
+        bench.clock.advance(hour)
+        #expect(try await bench.take(lane).map(\.id) == ["b", "a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the age of a conflict survives a restart and ends with another response`(kind: StoreKind)
         async throws
     {

@@ -65,7 +65,7 @@ struct EventReplay {
                     Request(
                         state: request.state,
                         holdReason: request.holdReason,
-                        due: request.due.map { Timestamp($0).milliseconds },
+                        due: request.requestDue.map { Timestamp($0).milliseconds },
                         attempts: request.attempts,
                         status: request.status,
                         reason: request.lastError

@@ -101,7 +101,8 @@ extension QueueModel {
                 let cause = conclusion.detail.map { ": \($0)" } ?? ""
                 return end(id, .dead, error: "failed \(request.attempts) \(times)\(cause)", conclusion)
             }
-            let delay = min(conclusion.delay, settings.longestDelay).components.seconds * 1000
+            let closure = min(conclusion.laneClosure ?? .zero, settings.longestClosure)
+            let delay = min(conclusion.delay, max(settings.longestDelay, closure)).components.seconds * 1000
             comeBack(id, to: .pending, nil, due: clock.wall + delay, conclusion)
         }
     }

@@ -88,7 +88,7 @@ internal import Testing
 }
 
 extension [Scheduler.Action] {
-    fileprivate var firstClaim: Scheduler.Claim? {
+    var firstClaim: Scheduler.Claim? {
         for case .claim(let claim) in self { return claim }
         return nil
     }

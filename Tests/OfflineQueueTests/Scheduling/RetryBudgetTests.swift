@@ -62,4 +62,56 @@ internal import Testing
         #expect(refused.count == 0 && refused.wait == .seconds(7))
         #expect(budget.reserve(1, now: .seconds(4) + refused.wait).count == 1)
     }
+
+    @Test func `a minimum is reserved even if the budget is used up, and counts`() {
+        var budget = budget()
+        #expect(take(&budget, at: .zero) == 10)
+        let requested = budget.reserve(8, atLeast: 1, now: .zero)
+        #expect(requested.count == 1 && requested.wait > .zero)
+        budget.record(RetryUse(of: requested, taken: 1, retries: 1), now: .zero)
+        #expect(take(&budget, at: .seconds(9)) == 0)
+    }
+
+    // MARK: Lanes
+
+    private static let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
+
+    /// Returns a scheduler that permits no retries, and has claimed the requests of one lane in vain.
+    private static func scheduler(postponement: Duration) throws -> Scheduler {
+        var settings = Scheduler.Settings()
+        (settings.retryShare, settings.retryRate) = (0, 0)
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let found = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let claim = try #require(found.firstClaim)
+        #expect(claim.retries?.count == 0)
+        let use = RetryUse(of: claim.retries, taken: 0, retries: 0, postponement: postponement)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 0, use: use, due: postponement), now: .zero)
+        return scheduler
+    }
+
+    @Test func `a flush permits one retry of each lane although the budget is used up`() throws {
+        var scheduler = try Self.scheduler(postponement: .seconds(9))
+        let claim = try #require(scheduler.handle(.flush(.all), now: .seconds(1)).firstClaim)
+        #expect(claim.retries?.count == 1)
+        let use = RetryUse(of: claim.retries, taken: 1, retries: 1)
+        let claimed = Scheduler.Event.claimed(lane: 1, taken: 1, use: use, due: .seconds(1))
+        #expect(scheduler.handle(claimed, now: .seconds(1)).firstClaim?.retries?.count == 0)
+    }
+
+    @Test func `a released request permits one retry of its lane although the budget is used up`() throws {
+        var scheduler = try Self.scheduler(postponement: .seconds(9))
+        let rows = Scheduler.LaneRows(Self.lane, due: .seconds(1), isRequested: true)
+        let claim = try #require(scheduler.handle(.lanes([rows]), now: .seconds(1)).firstClaim)
+        #expect(claim.retries?.count == 1)
+    }
+
+    @Test func `the lane knows until when the budget has postponed its retries, until a flush`() throws {
+        var scheduler = try Self.scheduler(postponement: .seconds(9))
+        #expect(scheduler.isRetryPostponed(until: .seconds(9), lane: 1, now: .seconds(1)))
+        #expect(!scheduler.isRetryPostponed(until: .seconds(10), lane: 1, now: .seconds(1)))
+        #expect(!scheduler.isRetryPostponed(until: .seconds(9), lane: 1, now: .seconds(9)))
+        _ = scheduler.handle(.flush(.all), now: .seconds(1))
+        #expect(!scheduler.isRetryPostponed(until: .seconds(9), lane: 1, now: .seconds(1)))
+    }
 }

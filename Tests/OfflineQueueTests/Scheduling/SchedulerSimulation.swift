@@ -60,6 +60,7 @@ struct SchedulerSimulation {
         case nextClaimAnswer(Scheduler.Claim)
         case outcome(Scheduler.Claim, row: Int)
         case flush
+        case probe(Origin)
     }
 
     private(set) var violations: Set<String> = []
@@ -122,6 +123,8 @@ struct SchedulerSimulation {
             if Bool.random(using: &random) { planFlap(of: host) }
         }
         for _ in 0..<2 { plan(.flush, within: 10_800) }
+        let origins = lanes.keys.sorted().map { lanes[$0]!.info.origin }
+        for _ in 0..<50 { plan(.probe(origins.randomElement(using: &random)!), within: 10_800) }
         advance(until: .seconds(10_800))
         isCalm = true
         // The longest possible wait: a `Retry-After` of a day with its random part, and then the maximum backoff for
@@ -199,6 +202,7 @@ extension SchedulerSimulation {
         case .nextClaimAnswer(let claim): answer(claim) { .nextClaimed(lane: claim.lane, taken: $0, due: $1) }
         case .outcome(let claim, let row): conclude(claim, row)
         case .flush: flush()
+        case .probe(let origin): feed(.probeSucceeded([origin]))
         }
     }
 
