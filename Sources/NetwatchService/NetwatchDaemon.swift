@@ -114,7 +114,8 @@ package struct NetwatchDaemon: Sendable {
             monitor: monitor,
             history: history,
             hooks: hooks,
-            onSuccess: { await queue.probeSucceeded($0) },
+            // A busy queue must not delay the monitor.
+            onSuccess: { origins in Task { await queue.probeSucceeded(origins) } },
             logger: logger
         )
         let view = HostsView(monitor: hosts, history: history)

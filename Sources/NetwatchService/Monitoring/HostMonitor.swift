@@ -46,7 +46,7 @@ package actor HostMonitor {
     private let monitor: PathMonitor
     private let history: HostHistory?
     private let hooks: HookReporter?
-    private let onSuccess: @Sendable ([Origin]) async -> Void
+    private let onSuccess: @Sendable ([Origin]) -> Void
     private let logger: Logger
     private let clock: @Sendable () -> HostTracker.Moment
     private let observations: AsyncStream<Observation>
@@ -69,13 +69,14 @@ package actor HostMonitor {
     /// - Parameters:
     ///   - history: Where the history is written; `nil` for nowhere.
     ///   - hooks: What reports the changes. Default: `nil`, nothing.
-    ///   - onSuccess: Called after each successful probe, with the origins that it has reached. Default: does nothing.
+    ///   - onSuccess: Called after each successful probe, with the origins that it has reached. Must not
+    ///     block. Default: does nothing.
     ///   - clock: Returns the current time. Default: the system's clocks.
     package init(
         monitor: PathMonitor,
         history: HostHistory?,
         hooks: HookReporter? = nil,
-        onSuccess: @escaping @Sendable ([Origin]) async -> Void = { _ in },
+        onSuccess: @escaping @Sendable ([Origin]) -> Void = { _ in },
         logger: Logger,
         clock: @escaping @Sendable () -> HostTracker.Moment = { .now }
     ) {
@@ -202,7 +203,7 @@ package actor HostMonitor {
 
     private func takeObservations() async {
         for await observation in observations {
-            if let origins = reachedOrigins(observation) { await onSuccess(origins) }
+            if let origins = reachedOrigins(observation) { onSuccess(origins) }
             if let (change, host) = take(observation) { await publish(change, of: host) }
         }
     }

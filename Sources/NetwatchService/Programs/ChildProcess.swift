@@ -203,9 +203,13 @@ extension ChildProcess {
     /// Returns the exit status of a child that has ended. The kernel shows only one of the ended children at a time, so
     /// others may have been hidden by this one.
     private static func reap(_ child: pid_t) -> CInt {
-        var status: CInt = 0
-        while waitpid(child, &status, 0) == -1, errno == EINTR {}
-        _ = awaited.withLock { $0.remove(child) }
+        let status = awaited.withLock { awaited in
+            var status: CInt = 0
+            // Under the lock, because afterwards another child may get the same id.
+            while waitpid(child, &status, 0) == -1, errno == EINTR {}
+            awaited.remove(child)
+            return status
+        }
         reapOrphans()
         return status
     }

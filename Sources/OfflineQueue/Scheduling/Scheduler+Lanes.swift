@@ -118,7 +118,8 @@ extension Scheduler {
     /// - Parameter due: When the retry in question is due.
     package func isRetryPostponed(until due: Moment, lane id: Int64, now: Moment) -> Bool {
         guard let end = lanes[id]?.retriesPostponedUntil, end > now else { return false }
-        return due <= end
+        // `due` may differ from the scheduler's time by a small correction of the wall clock.
+        return due <= end + .seconds(1)
     }
 
     /// Returns the maximum number of requests in flight to the lane's origin, if signs of overload have lowered it;

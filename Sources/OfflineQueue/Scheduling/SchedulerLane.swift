@@ -68,8 +68,11 @@ struct SchedulerLane: Hashable, Sendable {
     var retriesPostponedUntil: Moment = .zero
     /// Whether the last attempt that the server decided got no response.
     var isUnanswered = false
-    /// When a response to another lane or to a probe last opened the lane; `nil` if none did.
+    /// When a response to another lane or to a probe last opened the lane, or when the lane's first attempt after this
+    /// opening began; `nil` if none did.
     var openedByResponse: Moment?
+    /// Whether the lane has been opened by a response and has not claimed a request since.
+    private var isFreshlyOpened = false
     /// The time until which the lane waits after a probe has succeeded (``Scheduler/Settings/reconnectSpread``).
     var opensAt: Moment = .zero
     /// The time of the last claim that found a request.
@@ -188,9 +191,15 @@ struct SchedulerLane: Hashable, Sendable {
     /// - Parameter opensAt: The time until which the canary waits.
     mutating func openByResponse(at opensAt: Moment, now: Moment) {
         (failures, closedUntil, isUnanswered) = (0, .zero, false)
-        (self.opensAt, openedByResponse) = (opensAt, max(now, opensAt))
+        (self.opensAt, openedByResponse, isFreshlyOpened) = (opensAt, max(now, opensAt), true)
         beginAgain(releasing: [], now: now)
         awaitCanary()
+    }
+
+    /// Records that the lane claims requests. The first claim after an opening may be late, because of a rate limit or
+    /// a missing slot.
+    mutating func claimedAfterOpening(now: Moment) {
+        if isFreshlyOpened { (openedByResponse, isFreshlyOpened) = (now, false) }
     }
 
     /// Makes the pending requests due now. The failures of attempts in flight no longer concern the lane.

@@ -104,6 +104,16 @@ internal import Testing
         #expect(again.contains { $0.lane == 2 })
     }
 
+    /// A rate limit or a missing slot may delay the first attempt for long.
+    @Test func `the first claim after an opening counts as the opening`() {
+        var lane = SchedulerLane(Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel))
+        lane.openByResponse(at: .zero, now: .seconds(10))
+        lane.claimedAfterOpening(now: .seconds(30))
+        #expect(lane.openedByResponse == .seconds(30))
+        lane.claimedAfterOpening(now: .seconds(60))
+        #expect(lane.openedByResponse == .seconds(30))
+    }
+
     @Test func `a lane whose attempt got a response keeps its backoff`() {
         var scheduler = sending()
         _ = end(2, .failure, hasResponse: true, &scheduler, now: .seconds(10))
