@@ -86,12 +86,12 @@ extern int pipe2(int *ends, int flags);
 // a `posix_spawn_file_actions_t`.
 extern int posix_spawn_file_actions_addclosefrom_np(void *actions, int first);
 
-// adjtimex(2). If no mode is set, it reads the state of the clock, and returns TIME_ERROR (5) while the clock is not
-// synchronized. The array is larger than the structure, whose contents are ignored.
+// adjtimex(2). If no mode is set, it reads the state of the clock: TIME_ERROR (5) while the clock is not synchronized, -1
+// if a filter of system calls refuses the call. The array is larger than the structure, whose contents are ignored.
 extern int adjtimex(void *timex);
-static inline int netwatch_clock_is_synchronized(void) {
+static inline int netwatch_clock_state(void) {
     unsigned long timex[64] = {0};
-    return adjtimex(timex) != 5;
+    return adjtimex(timex);
 }
 
 // ioctl_ficlone(2). Creates a copy of a file that shares its blocks with the original until one of them changes.

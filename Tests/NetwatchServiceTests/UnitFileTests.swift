@@ -62,7 +62,7 @@ struct UnitFileTests {
         #expect(unexplained == [])
     }
 
-    @Test(arguments: [("netwatch.service", "13"), ("netwatch-wait-online.service", "13")])
+    @Test(arguments: [("netwatch.service", "16"), ("netwatch-wait-online.service", "13")])
     func `the units keep the documented exposure level`(unit: String, threshold: String) async throws {
         let arguments = ["security", "--offline=true", "--threshold=\(threshold)", Self.path(unit)]
         let outcome = try await Subprocess(analyze, arguments).outcome()

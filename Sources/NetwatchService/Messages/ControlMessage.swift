@@ -64,7 +64,8 @@ extension Date {
 
     /// The date in RFC 3339 format, in UTC with milliseconds: `2026-01-31T12:34:56.789Z`.
     package var rfc3339: String {
-        formatted(Self.withFraction)
+        // The style rounds down. A date cannot represent most milliseconds exactly, so 0.9 s would become 0.899.
+        addingTimeInterval(0.0005).formatted(Self.withFraction)
     }
 
     /// Parses an RFC 3339 date, with or without fractional seconds, in UTC or with an offset. Returns `nil` for other

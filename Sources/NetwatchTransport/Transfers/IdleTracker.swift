@@ -58,7 +58,8 @@ extension Transfer {
 
     private func deadlineMessage(at now: BootInstant) -> String {
         if let end = deadlines.end, end <= now {
-            return "the transfer was not complete within \(request.totalTimeout ?? .zero)"
+            let limit = (request.totalTimeout ?? .zero) / .milliseconds(1)
+            return "the transfer was not complete within \(Duration.milliseconds(limit.rounded()))"
         }
         return "the connection was not ready within \(request.connectTimeout)"
     }

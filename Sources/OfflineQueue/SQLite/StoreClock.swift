@@ -25,13 +25,13 @@ package struct StoreClock: Sendable {
     package let bootID: String
     /// Reads both clocks.
     package let read: @Sendable () -> Reading
-    /// Returns whether the kernel reports the wall clock as synchronized (adjtimex(2)). This takes longer than reading
-    /// the clocks.
-    package let isSynchronized: @Sendable () -> Bool
+    /// Returns whether the kernel reports the wall clock as synchronized (adjtimex(2)); `nil` if a filter of system
+    /// calls refuses the call. This takes longer than reading the clocks.
+    package let isSynchronized: @Sendable () -> Bool?
 
     package init(
         bootID: String,
-        isSynchronized: @escaping @Sendable () -> Bool,
+        isSynchronized: @escaping @Sendable () -> Bool?,
         read: @escaping @Sendable () -> Reading
     ) {
         self.bootID = bootID
@@ -42,7 +42,7 @@ package struct StoreClock: Sendable {
     /// The kernel's clocks.
     package static let system = StoreClock(
         bootID: kernelBootID,
-        isSynchronized: { netwatch_clock_is_synchronized() == 1 },
+        isSynchronized: systemIsSynchronized,
         read: {
             var boot = timespec()
             clock_gettime(CLOCK_BOOTTIME, &boot)
@@ -53,10 +53,12 @@ package struct StoreClock: Sendable {
         }
     )
 
-    /// The kernel's boot id (random(4)). If it cannot be read, each process uses a random id and counts as a separate
-    /// boot. Readings of the boot clock from different boots are then never compared.
-    private static let kernelBootID: String = {
-        let file = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-        return file?.trimmingCharacters(in: .whitespacesAndNewlines) ?? UUID().uuidString
-    }()
+    private static func systemIsSynchronized() -> Bool? {
+        let (state, timeError) = (netwatch_clock_state(), CInt(5))
+        return state < 0 ? nil : state != timeError
+    }
+
+    /// The id of this boot. If it is not known, each process uses a random id and counts as a separate boot. Readings
+    /// of the boot clock from different boots are never compared.
+    private static let kernelBootID = SystemBootID.current ?? UUID().uuidString
 }

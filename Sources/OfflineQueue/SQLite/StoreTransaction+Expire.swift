@@ -13,13 +13,13 @@ extension StoreTransaction {
     func isExpired(_ row: StoredRow) throws -> Bool {
         if try row["boot"] == environment.boot { return try row["boot_expire_at"] <= clock.sinceBoot }
         return try row["expire_at"] <= now.milliseconds
-            && (environment.clock.isSynchronized() || row["life"] <= clock.sinceBoot)
+            && (environment.clock.isSynchronized() == true || row["life"] <= clock.sinceBoot)
     }
 
     /// The arguments of the statements that check whether the `expire_at` of a request can be trusted.
     private var trust: StatementArguments {
         [
-            "boot": environment.boot, "trusted": environment.clock.isSynchronized(),
+            "boot": environment.boot, "trusted": environment.clock.isSynchronized() == true,
             "sinceBoot": clock.sinceBoot,
         ]
     }

@@ -52,10 +52,19 @@ enum MachineChecks {
 
     static func clock() -> DoctorFinding {
         let time = Date().formatted(.iso8601)
-        if StoreClock.system.isSynchronized() { return .ok("\(time), synchronized") }
-        return .warning(
-            "\(time), and the kernel reports that the clock is not synchronized",
-            advice: "start a time service, because certificates and due times depend on the clock"
-        )
+        switch StoreClock.system.isSynchronized() {
+        case true?: return .ok("\(time), synchronized")
+        case false?:
+            return .warning(
+                "\(time), and the kernel reports that the clock is not synchronized",
+                advice: "start a time service, because certificates and due times depend on the clock"
+            )
+        case nil:
+            return .warning(
+                "\(time), and the kernel does not report whether the clock is synchronized",
+                advice:
+                    "permit the system calls adjtimex and clock_adjtime, which only read the clock's state"
+            )
+        }
     }
 }

@@ -257,7 +257,8 @@ internal import Testing
         let namespace = try NetworkNamespace()
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = namespace.path
-        let history = try HostHistory(path: try ScratchDirectory().file("history.sqlite"))
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
         let (stored, hooks) = await Self.hooks()
         let time = Lock(HostTracker.Moment.at(1_795_478_400_000))
         let monitor = HostMonitor(
@@ -285,5 +286,6 @@ internal import Testing
         #expect(stored.values[1].contains("\"up_since\":\"\(ended)\""))
         let outages = try await history.outages(of: "far", since: 0, limit: 10)
         #expect(outages.map(\.start) == [start] && outages.map(\.end) == [end.wall])
+        withExtendedLifetime(directory) {}
     }
 }

@@ -22,10 +22,10 @@ struct LostAnnouncementTests {
         throws
     {
         let host = try LossyHost()
-        host.deliver(.loopback)
+        host.deliver(.unrelated)
         try host.make(change)
         #expect(host.watch.status.isReachable)
-        try host.make("link set lo mtu 60000")
+        try host.make(LossyHost.unrelatedChange)
         host.clock.advance(by: .milliseconds(149))
         #expect(host.watch.status.isReachable)
         host.clock.advance(by: .milliseconds(1))
@@ -34,11 +34,11 @@ struct LostAnnouncementTests {
 
     @Test func `each further event postpones the confirmation`() throws {
         let host = try LossyHost()
-        host.deliver(.loopback)
+        host.deliver(.unrelated)
         try host.make("route add blackhole 198.51.100.7")
-        try host.make("link set lo mtu 60000")
+        try host.make(LossyHost.unrelatedChange)
         host.clock.advance(by: .milliseconds(100))
-        try host.make("link set lo mtu 60001")
+        try host.make("route del blackhole 203.0.113.0/24")
         host.clock.advance(by: .milliseconds(149))
         #expect(host.watch.status.isReachable)
         host.clock.advance(by: .milliseconds(1))
@@ -85,8 +85,8 @@ struct LostAnnouncementTests {
 private struct LossyHost {
     enum Delivery {
         case everything, nothing
-        /// Only the notifications of the link with index 1, the loopback interface.
-        case loopback
+        /// Only those of the route in ``unrelatedChange``.
+        case unrelated
     }
 
     fileprivate struct Losses {
@@ -95,6 +95,10 @@ private struct LossyHost {
         var losing: Int?
         var hasLost = false
     }
+
+    /// A change that does not concern the host.
+    static let unrelatedChange = "route add blackhole 203.0.113.0/24"
+    fileprivate static let unrelatedPrefix = IPPrefix(IPAddress("203.0.113.0")!, length: 24)
 
     let clock = TestClock()
     let watch: PathWatch
@@ -143,7 +147,7 @@ extension LossyHost.Losses {
         switch delivery {
         case .everything: lose(from: &batch.events)
         case .nothing: batch.events = []
-        case .loopback: batch.events.removeAll { $0 != .link(1) }
+        case .unrelated: batch.events.removeAll { $0 != .route(LossyHost.unrelatedPrefix) }
         }
         return batch
     }
