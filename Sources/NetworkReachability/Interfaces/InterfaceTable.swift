@@ -60,7 +60,8 @@ struct InterfaceTable: Hashable, Sendable {
     }
 
     /// Returns whether these interfaces have the same addresses as before from which a remote name server can be
-    /// queried: usable, not link-local, not on loopback, and on an interface with carrier.
+    /// queried: usable, not link-local (`fe80::/10`, `169.254.0.0/16`), not on loopback, and on an interface with
+    /// carrier.
     ///
     /// The `veth` interfaces of containers usually have no such address, so nothing changes when a container starts or
     /// stops.
@@ -76,14 +77,13 @@ struct InterfaceTable: Hashable, Sendable {
     /// Whether any interface has an address from which a remote name server can be queried.
     var hasOutboundSource: Bool {
         addresses.contains { index, addresses in
-            isOutbound(index) && addresses.contains { $0.isUsable && !$0.address.isLinkLocal }
+            isOutbound(index) && addresses.contains(where: \.isUsableBeyondLink)
         }
     }
 
     private func outboundSources(on index: UInt32) -> Set<InterfaceAddress> {
         guard isOutbound(index), let addresses = addresses[index] else { return [] }
-        let usable = addresses.lazy.filter { $0.isUsable && !$0.address.isLinkLocal }
-        return Set(usable.map(\.withoutLifetimes))
+        return Set(addresses.lazy.filter(\.isUsableBeyondLink).map(\.withoutLifetimes))
     }
 
     private func isOutbound(_ index: UInt32) -> Bool {
@@ -105,6 +105,12 @@ struct InterfaceTable: Hashable, Sendable {
 }
 
 extension InterfaceAddress {
+    /// Whether packets from the address can reach hosts beyond the link. A machine gives itself a link-local IPv4
+    /// address if DHCP fails (RFC 3927).
+    fileprivate var isUsableBeyondLink: Bool {
+        isUsable && !address.isLinkLocal && !address.isIPv4LinkLocal
+    }
+
     /// The address without its flags. Router advertisements can change the flags, which does not affect reachability.
     fileprivate var withoutLifetimes: InterfaceAddress {
         InterfaceAddress(interface: interface, address: address, flags: 0)

@@ -80,6 +80,15 @@ internal import Testing
         #expect(!changed.hasSameOutboundSources(as: table, among: [1]))
     }
 
+    @Test(arguments: [("192.0.2.1", true), ("2001:db8::1", true), ("169.254.7.7", false), ("fe80::7", false)])
+    func `a link-local address is not an outbound source`(address: String, isSource: Bool) {
+        let without = InterfaceTable(links: [.fake(index: 1)])
+        let with = InterfaceTable(links: [.fake(index: 1)], addresses: [Self.address(address, on: 1)])
+        #expect(!without.hasOutboundSource)
+        #expect(with.hasOutboundSource == isSource)
+        #expect(with.hasSameOutboundSources(as: without, among: [1]) == !isSource)
+    }
+
     @Test func `an event makes only its own interface, its addresses or the rules stale`() {
         var stale = StaleInterfaces()
         stale.mark(.route(.everything(.ipv4)))

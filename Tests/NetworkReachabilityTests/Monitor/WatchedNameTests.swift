@@ -81,6 +81,22 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
+    @Test func `a name that was never resolved is not reachable with a self-assigned IPv4 address only`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        let (statuses, watch, _) = try watch(Answers(noAnswer), in: testbed)
+        try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
+        try testbed.near.ip(
+            "-6 route del default",
+            "addr flush dev near0",
+            "addr add 169.254.7.7/16 scope link dev near0",
+            "route add default dev near0 scope link metric 1002"
+        )
+        try await statuses.waitForLast { $0.verdict == .notReachable(.noSource) }
+        watch.cancel()
+    }
+
     @Test func `a name that was never resolved is unknown on a network without a default route`() async throws
     {
         let testbed = try VethTestbed()
