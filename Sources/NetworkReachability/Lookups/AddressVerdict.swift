@@ -13,6 +13,8 @@ struct AddressVerdict: Hashable, Sendable {
     /// Whether a change of another interface may change the verdict, for example because the route has several next
     /// hops.
     var dependsOnOtherInterfaces = false
+    /// Whether a shortage, for example of descriptors, prevented the lookup, so that it must be repeated.
+    var isShortage = false
 
     init(_ verdict: PathStatus.Verdict) {
         self.verdict = verdict

@@ -39,16 +39,28 @@ enum ConnectLookup {
     /// Returns the source address that the kernel chooses for a connection; `nil` if the kernel refuses to connect.
     ///
     /// The socket has the user ID of the process. Its protocol is UDP, so a rule for UDP alone may refuse it.
-    static func source(of query: RouteQuery) -> IPAddress? {
-        guard let socket = openSocket(query.destination.family) else { return nil }
+    ///
+    /// - Throws: ``SystemError`` with one of ``SystemError/shortages``, for example if the process has no free
+    ///   descriptor. This says nothing about the route.
+    static func source(of query: RouteQuery) throws(SystemError) -> IPAddress? {
+        guard let socket = openSocket(query.destination.family) else { return try noSource("socket") }
         if let mark = query.mark, !set(SO_MARK, on: socket.rawValue, to: mark) { return nil }
         if query.outputInterface != 0,
             !set(SO_BINDTOIFINDEX, on: socket.rawValue, to: query.outputInterface)
         {
             return nil
         }
-        guard call(connect, socket.rawValue, query.destination, port: query.port ?? 0) else { return nil }
+        guard call(connect, socket.rawValue, query.destination, port: query.port ?? 0) else {
+            return try noSource("connect")
+        }
         return IPAddress(localOf: socket.rawValue)
+    }
+
+    /// Returns `nil` after a failed call, or throws its error if it is a shortage.
+    private static func noSource(_ call: String) throws(SystemError) -> IPAddress? {
+        let error = SystemError(call: call, errno: errno)
+        if SystemError.shortages.contains(error.errno) { throw error }
+        return nil
     }
 
     private static func source(towards address: IPAddress, _ options: PathOptions) -> IPAddress? {

@@ -23,7 +23,7 @@ final class ConnectionRoutes {
     }
 
     private let socket: RequestSocket
-    private let chooseSource: (RouteQuery) -> IPAddress?
+    private let chooseSource: (RouteQuery) throws(SystemError) -> IPAddress?
     private let ignoredFamilies: Set<IPAddress.Family>
     private var hasIPv4SourceRules = true
 
@@ -31,11 +31,11 @@ final class ConnectionRoutes {
     ///   - socket: The socket for the lookups.
     ///   - ignoredFamilies: The families without a second lookup. Not empty only if a test injects this fault.
     ///   - chooseSource: Returns the source address that the kernel chooses for an IPv6 connection without a route that
-    ///     is valid for all sources; `nil` if there is no route at all.
+    ///     is valid for all sources; `nil` if there is no route at all. Throws if it could not ask the kernel.
     init(
         socket: RequestSocket,
         ignoredFamilies: Set<IPAddress.Family>,
-        chooseSource: @escaping (RouteQuery) -> IPAddress?
+        chooseSource: @escaping (RouteQuery) throws(SystemError) -> IPAddress?
     ) {
         self.socket = socket
         self.ignoredFamilies = ignoredFamilies
@@ -51,15 +51,22 @@ final class ConnectionRoutes {
     /// Looks up routes, and returns the results in the same order.
     ///
     /// - Parameter interfaces: The addresses from which the kernel chooses.
-    /// - Throws: ``SystemError`` if the request socket fails.
+    /// - Throws: ``SystemError`` if the request socket fails. If only the source address of an address cannot be
+    ///   determined, this error takes the place of the kernel's answer.
     func find(_ queries: [RouteQuery], _ interfaces: InterfaceTable) throws(SystemError) -> [Finding] {
         var findings = try socket.lookUp(queries).map { Finding(answer: $0) }
         var changed: [(index: Int, query: RouteQuery)] = []
         for index in queries.indices {
             var query = queries[index]
-            guard let source = source(of: query, findings[index].answer, interfaces) else { continue }
-            query.source = source
-            changed.append((index, query))
+            let answer = findings[index].answer
+            do throws(SystemError) {
+                guard let source = try source(of: query, answer, interfaces) else { continue }
+                query.source = source
+                changed.append((index, query))
+            } catch {
+                let failure = RouteLookup.refused(errno: error.errno, message: nil)
+                findings[index] = Finding(answer: RouteAnswer(lookup: failure, tableMatch: answer.tableMatch))
+            }
         }
         if changed.isEmpty { return findings }
         let answers = try socket.lookUp(changed.map(\.query))
@@ -74,7 +81,7 @@ final class ConnectionRoutes {
         of query: RouteQuery,
         _ answer: RouteAnswer,
         _ interfaces: InterfaceTable
-    ) -> IPAddress? {
+    ) throws(SystemError) -> IPAddress? {
         let family = query.destination.family
         guard query.source == nil, !ignoredFamilies.contains(family) else { return nil }
         switch (family, answer.lookup) {
@@ -82,7 +89,7 @@ final class ConnectionRoutes {
             // The choice between several next hops depends on the source, too.
             return hasIPv4SourceRules || answer.mayHaveSeveralNextHops ? route.source : nil
         case (.ipv6, .refused):
-            return interfaces.hasRoutableIPv6Address ? chooseSource(query) : nil
+            return interfaces.hasRoutableIPv6Address ? try chooseSource(query) : nil
         default:
             return nil
         }

@@ -130,7 +130,10 @@ extension PathDecision {
             addressVerdict.isRenewable = tableRoute.isRenewable
             addressVerdict.route = hash(of: tableRoute)
         }
-        if case .route(let route) = answer.lookup { addressVerdict.interface = route.outputInterface ?? 0 }
+        switch answer.lookup {
+        case .route(let route): addressVerdict.interface = route.outputInterface ?? 0
+        case .refused(let errno, _): addressVerdict.isShortage = SystemError.shortages.contains(errno)
+        }
         // For IPv6, the kernel chose the source from the addresses of all interfaces.
         addressVerdict.dependsOnOtherInterfaces =
             answer.mayHaveSeveralNextHops || finding.source?.family == .ipv6

@@ -100,14 +100,21 @@ extension MonitorCore {
             return verdictsWithoutNetlink(on: marked)
         }
         do {
-            return try reader.lookUp(marked.map { ($0.address, $0.options) })
+            let verdicts = try reader.lookUp(marked.map { ($0.address, $0.options) })
+            lookUpAgain(zip(marked, verdicts).filter(\.1.isShortage).map(\.0.slot))
+            return verdicts
         } catch {
-            // The addresses are looked up again after a delay. As for overruns, the delay increases with each
-            // consecutive failure.
-            schedule.noteEvents(isOverrun: true, now: now)
-            addresses.lookupFailed(marked.lazy.map(\.slot))
+            lookUpAgain(marked.map(\.slot))
             return marked.map { _ in AddressVerdict(.unknown(.lookupFailed)) }
         }
+    }
+
+    /// Schedules another lookup of addresses after a delay. As for overruns, the delay increases with each consecutive
+    /// failure.
+    private func lookUpAgain(_ failed: [AddressBook.Slot]) {
+        if failed.isEmpty { return }
+        schedule.noteEvents(isOverrun: true, now: now)
+        addresses.lookupFailed(failed)
     }
 
     /// Looks up addresses with ``ConnectLookup``, for use while netlink is unavailable.

@@ -10,6 +10,9 @@ package struct MonitorFaults: Sendable {
     package var answersLate = false
     /// The address families for which routes are looked up without the source address that the kernel chooses.
     package var ignoredSources: Set<IPAddress.Family> = []
+    /// A closure that is called before the source address of an IPv6 connection is determined, and returns the error
+    /// with which this fails.
+    package var sourceFailure: (@Sendable () -> SystemError?)?
     /// Whether the monitor looks up no address because of the lifetime of a route.
     package var ignoresLifetimes = false
     /// A closure that is called for each batch of notifications, and returns the batch to process instead.

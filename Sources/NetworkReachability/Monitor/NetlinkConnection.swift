@@ -30,8 +30,9 @@ final class NetlinkConnection {
         let routes = ConnectionRoutes(
             socket: requests,
             ignoredFamilies: configuration.faults.ignoredSources
-        ) { query in
-            try? loop.inNetworkNamespace { () throws(SystemError) in ConnectLookup.source(of: query) }
+        ) { (query) throws(SystemError) in
+            if let failure = configuration.faults.sourceFailure?() { throw failure }
+            return try loop.inNetworkNamespace { () throws(SystemError) in try ConnectLookup.source(of: query) }
         }
         reader = PathReader(
             socket: requests,

@@ -61,6 +61,17 @@ internal import Testing
         #expect(verdict(.refused(errno: errno, message: words)) == expected)
     }
 
+    @Test(arguments: [(ENETUNREACH, false), (EPERM, false), (ENOBUFS, true), (EMFILE, true)])
+    func `a lookup that failed because of a shortage must be repeated`(errno: CInt, isShortage: Bool) {
+        let refusal = RouteLookup.refused(errno: errno, message: nil)
+        let decision = PathDecision(
+            query: RouteQuery(IPAddress("2001:db8::7")!),
+            finding: .init(answer: RouteAnswer(lookup: refusal, tableMatch: refusal)),
+            interfaces: InterfaceTable()
+        )
+        #expect(decision.addressVerdict.isShortage == isShortage)
+    }
+
     @Test func `a lost carrier is detected by the link`() {
         var decision = self
         decision.links = [link(flags: Self.up, state: Self.operationallyDown)]

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
@@ -23,6 +24,23 @@ struct SourceRoutingTests {
         #expect(host.watch.status.path?.gateway == IPAddress(VethTestbed.farIPv6Address))
         try testbed.near.ip("-6 route del \(route)")
         try await host.becomes(.noRoute)
+    }
+
+    @Test func `a shortage of descriptors does not mean that there is no route, and the lookup is repeated`()
+        async throws
+    {
+        try testbed.near.ip("-6 route del default")
+        try testbed.near.ip("-6 route add default from 2001:db8::/64 via \(VethTestbed.farIPv6Address)")
+        let failure = Lock<SystemError?>(SystemError(call: "socket", errno: EMFILE))
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        configuration.faults.sourceFailure = { failure.withLock { $0 } }
+        let monitor = PathMonitor(configuration: configuration)
+        let (statuses, watch) = monitor.record(VethTestbed.remoteIPv6Address)
+        try await statuses.waitForLast { $0.verdict == .unknown(.lookupFailed) }
+        failure.withLock { $0 = nil }
+        try await statuses.waitForLast { $0.isReachable }
+        watch.cancel()
     }
 
     @Test func `an IPv6 route in a table that only a rule with a source prefix selects is used`() async throws
