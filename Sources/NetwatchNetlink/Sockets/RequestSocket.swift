@@ -74,7 +74,7 @@ package final class RequestSocket {
         return answers
     }
 
-    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its
+    /// Discards the remaining replies to a failed request. After an overrun, the kernel drops all replies until its
     /// queue has been empty once.
     private func discardReplies() {
         while true {
@@ -206,31 +206,44 @@ package final class RequestSocket {
 
     /// Returns whether a policy rule for IPv4 depends on the source address of a packet (`from`).
     ///
-    /// - Throws: ``SystemError``, for example of a kernel without policy rules.
-    package func hasIPv4SourceRules() throws(SystemError) -> Bool {
+    /// Returns `true` if this cannot be determined: the rules change meanwhile, or the kernel does not list them, for
+    /// example because it has no policy rules.
+    package func hasIPv4SourceRules() -> Bool {
         var header = fib_rule_hdr()
         header.family = IPAddress.Family.ipv4.number
-        let rules = try dump(type: CInt(RTM_GETRULE), replyType: CInt(RTM_NEWRULE), header: header) {
-            rtnl_rule_get_src(netwatch_rule($0)) != nil
+        let rules: Dump<Bool>
+        do throws(SystemError) {
+            rules = try dump(
+                type: CInt(RTM_GETRULE),
+                replyType: CInt(RTM_NEWRULE),
+                header: header,
+                // The notification of the change causes another call.
+                attempts: 1
+            ) { rtnl_rule_get_src(netwatch_rule($0)) != nil }
+        } catch {
+            discardReplies()
+            return true
         }
         return rules.isInterrupted || rules.malformed > 0 || rules.elements.contains(true)
     }
 
-    /// Reads a table of the kernel. If the table changes meanwhile, reads it again, up to five times in total.
+    /// Reads a table of the kernel. If the table changes meanwhile, reads it again.
     ///
     /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
     /// consistent result, and each change causes another lookup.
     ///
+    /// - Parameter attempts: The maximum number of readings. Default: 5.
     /// - Throws: ``SystemError`` if the kernel ends the dump with an error, or not all replies arrive.
     func dump<Element>(
         type: CInt,
         replyType: CInt,
         header: some BitwiseCopyable,
         extendedMask: UInt32? = nil,
+        attempts: Int = 5,
         element: (OpaquePointer) -> Element?
     ) throws(SystemError) -> Dump<Element> {
         var result = Dump<Element>()
-        for _ in 0..<5 {
+        for _ in 0..<attempts {
             let request = try NetlinkRequest.message(type: type, flags: CInt(NLM_F_DUMP), header: header)
             if let extendedMask { try request.put(CInt(IFLA_EXT_MASK), extendedMask) }
             result = try collect(replyType, replyTo: try handle.send(request), element: element)

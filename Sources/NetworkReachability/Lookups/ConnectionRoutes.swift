@@ -44,8 +44,8 @@ final class ConnectionRoutes {
 
     /// Reads from the policy rules whether IPv4 lookups depend on the source address.
     func readRules() {
-        // A kernel without policy rules, or a sandbox, refuses. The second lookup is then unnecessary, but harmless.
-        hasIPv4SourceRules = (try? socket.hasIPv4SourceRules()) ?? true
+        // If this cannot be determined, the second lookup may be unnecessary, but is harmless.
+        hasIPv4SourceRules = socket.hasIPv4SourceRules()
     }
 
     /// Looks up routes, and returns the results in the same order.
