@@ -134,9 +134,8 @@ extension PathDecision {
         case .route(let route): addressVerdict.interface = route.outputInterface ?? 0
         case .refused(let errno, _): addressVerdict.isShortage = SystemError.shortages.contains(errno)
         }
-        // For IPv6, the kernel chose the source from the addresses of all interfaces.
-        addressVerdict.dependsOnOtherInterfaces =
-            answer.mayHaveSeveralNextHops || finding.source?.family == .ipv6
+        // The chosen source may belong to another interface than that of the route.
+        addressVerdict.dependsOnOtherInterfaces = answer.mayHaveSeveralNextHops || finding.source != nil
         return addressVerdict
     }
 }

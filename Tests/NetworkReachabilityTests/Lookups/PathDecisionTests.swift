@@ -156,6 +156,24 @@ internal import Testing
         #expect(decision.verdict(on: destination) != .notReachable(.noSource))
     }
 
+    @Test(arguments: [("192.0.2.1", "198.51.100.7"), ("2001:db8::1", "2001:db8:ffff::7")])
+    func `a route for the chosen source depends on the interface of the source, too`(
+        source: String,
+        destination: String
+    ) {
+        let answer = RouteAnswer(lookup: .route(route), tableMatch: .route(match))
+        func dependsOnOthers(source: IPAddress?) -> Bool {
+            let decision = PathDecision(
+                query: RouteQuery(IPAddress(destination)!),
+                finding: .init(answer: answer, source: source),
+                interfaces: InterfaceTable(links: links)
+            )
+            return decision.addressVerdict.dependsOnOtherInterfaces
+        }
+        #expect(dependsOnOthers(source: IPAddress(source)))
+        #expect(!dependsOnOthers(source: nil))
+    }
+
     @Test func `one reachable address is enough, and the first in the resolver's order is used`() throws {
         let path = verdict()
         #expect(TargetVerdict([.notReachable(.noRoute), path])?.verdict == path)

@@ -93,6 +93,21 @@ struct SourceRoutingTests {
         try await host.recorder.waitForLast { $0.path?.gateway == IPAddress(VethTestbed.farAddress) }
     }
 
+    @Test func `an IPv4 path is lost with the interface of its source, even if it uses another one`() async throws {
+        try testbed.near.ip("link add side0 type veth peer name side1", "addr add 198.18.0.1/24 dev side0")
+        try testbed.near.ip("link set side1 up", "link set side0 up")
+        try testbed.near.ip("route add default via 198.18.0.2 dev side0 table 70")
+        try testbed.near.ip("rule add from \(VethTestbed.nearAddress) lookup 70")
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        let monitor = PathMonitor(configuration: configuration)
+        let (statuses, watch) = monitor.record(VethTestbed.remoteAddress)
+        try await statuses.waitForLast { $0.path?.interfaceName == "side0" }
+        try testbed.near.ip("link set near0 down")
+        try await statuses.waitForLast { $0.reason == .noRoute }
+        watch.cancel()
+    }
+
     @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
     func `a rule for TCP applies, and one for UDP does not`(address: String) async throws {
         let ip = address == VethTestbed.remoteAddress ? "-4" : "-6"
