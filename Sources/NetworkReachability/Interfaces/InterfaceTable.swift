@@ -8,6 +8,8 @@ struct InterfaceTable: Hashable, Sendable {
     private(set) var addresses: [UInt32: [InterfaceAddress]]
     /// Whether a loopback interface exists but is down. The machine cannot reach itself then.
     private(set) var isLoopbackDown: Bool
+    /// The interfaces with an IPv6 address that is neither link-local nor `::1`.
+    private var routableIPv6: Set<UInt32>
     /// The description of each interface, by index. Set by ``PathReader`` after the types have been determined.
     var descriptions: [UInt32: NetworkInterface] = [:]
 
@@ -15,13 +17,14 @@ struct InterfaceTable: Hashable, Sendable {
         self.links = Dictionary(links.map { ($0.index, $0) }) { _, last in last }
         self.addresses = Dictionary(grouping: addresses, by: \.interface)
         isLoopbackDown = links.contains { $0.isLoopback && !$0.isUp }
+        routableIPv6 = Set(addresses.lazy.filter(\.isRoutableIPv6).map(\.interface))
     }
 
     /// Replaces the interface with an index. Without a new one, its addresses are removed, too.
     mutating func replaceLink(_ index: UInt32, with link: Link?) {
         let concernsLoopback = [links[index], link].contains { $0?.isLoopback == true }
         links[index] = link
-        if link == nil { addresses[index] = nil }
+        if link == nil { setAddresses([], of: index) }
         // Other links are not examined, because a burst of notifications may replace thousands of links one by one.
         guard concernsLoopback else { return }
         isLoopbackDown = links.values.contains { $0.isLoopback && !$0.isUp }
@@ -30,8 +33,16 @@ struct InterfaceTable: Hashable, Sendable {
     /// Replaces the addresses of one family of an interface.
     mutating func replace(_ replaced: StaleInterfaces.Addresses, with new: [InterfaceAddress]) {
         let others = (addresses[replaced.interface] ?? []).filter { $0.address.family != replaced.family }
-        let all = replaced.family == .ipv4 ? new + others : others + new
-        addresses[replaced.interface] = all.isEmpty ? nil : all
+        setAddresses(replaced.family == .ipv4 ? new + others : others + new, of: replaced.interface)
+    }
+
+    private mutating func setAddresses(_ all: [InterfaceAddress], of interface: UInt32) {
+        addresses[interface] = all.isEmpty ? nil : all
+        if all.contains(where: \.isRoutableIPv6) {
+            routableIPv6.insert(interface)
+        } else {
+            routableIPv6.remove(interface)
+        }
     }
 
     /// Returns the index of the interface with this name; `nil` if there is none.
@@ -53,11 +64,7 @@ struct InterfaceTable: Hashable, Sendable {
     }
 
     /// Whether an interface has an IPv6 address that is neither link-local nor `::1`.
-    var hasRoutableIPv6Address: Bool {
-        addresses.values.contains { list in
-            list.contains { $0.address.family == .ipv6 && !$0.address.isLinkLocal && !$0.address.isLoopback }
-        }
-    }
+    var hasRoutableIPv6Address: Bool { !routableIPv6.isEmpty }
 
     /// Returns whether these interfaces have the same addresses as before from which a remote name server can be
     /// queried: usable, not link-local (`fe80::/10`, `169.254.0.0/16`), not on loopback, and on an interface with
@@ -105,6 +112,10 @@ struct InterfaceTable: Hashable, Sendable {
 }
 
 extension InterfaceAddress {
+    fileprivate var isRoutableIPv6: Bool {
+        address.family == .ipv6 && !address.isLinkLocal && !address.isLoopback
+    }
+
     /// Whether packets from the address can reach hosts beyond the link. A machine gives itself a link-local IPv4
     /// address if DHCP fails (RFC 3927).
     fileprivate var isUsableBeyondLink: Bool {

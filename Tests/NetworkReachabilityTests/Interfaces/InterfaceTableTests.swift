@@ -57,6 +57,20 @@ internal import Testing
         #expect(!table.isLoopbackDown)
     }
 
+    @Test func `an IPv6 address counts as routable while an interface has it`() {
+        var table = table
+        #expect(table.hasRoutableIPv6Address)
+        let ipv6 = [Self.address("fe80::1", on: 1), Self.address("::1", on: 1)]
+        table.replace(.init(interface: 1, family: .ipv6), with: ipv6)
+        #expect(!table.hasRoutableIPv6Address)
+        table.replace(.init(interface: 2, family: .ipv6), with: [Self.address("2001:db8::2", on: 2)])
+        table.replace(.init(interface: 2, family: .ipv4), with: [])
+        #expect(table.hasRoutableIPv6Address)
+        table.replaceLink(2, with: nil)
+        #expect(!table.hasRoutableIPv6Address)
+        #expect(!InterfaceTable(addresses: ipv6).hasRoutableIPv6Address)
+    }
+
     @Test func `an interface counts as better only if it gets a carrier`() {
         var down = table
         down.replaceLink(1, with: .fake(index: 1, hasCarrier: false))
