@@ -116,14 +116,19 @@ extension OfflineQueue {
             let deadline = origin.advanced(by: moment)
             let task = Task {
                 guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else { return }
-                // If the process did not run, what the limit waits for may have arrived, such as the path's return.
-                if let grace = TimeLimits.grace(after: deadline.duration(to: .now)) {
+                // If the process did not run, the lost path may have returned meanwhile.
+                if self.hasDueGrace, let grace = TimeLimits.grace(after: deadline.duration(to: .now)) {
                     guard (try? await Task.sleep(for: grace, clock: .continuous)) != nil else { return }
                 }
                 self.timerFired(moment)
             }
             return (moment, task)
         }
+    }
+
+    /// Whether the grace period of a lost path is over, so that the next event ends attempts.
+    private var hasDueGrace: Bool {
+        scheduler.graces.first.map { $0 <= now } ?? false
     }
 
     private func timerFired(_ moment: Moment) {
