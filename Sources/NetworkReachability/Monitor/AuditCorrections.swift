@@ -4,6 +4,9 @@ internal import NetwatchEventLoop
 ///
 /// A change that happens immediately before an audit is found by the audit before its notification arrives. So a
 /// correction counts only if no notification that concerns the address arrives within ``grace``.
+///
+/// The corrections of a confirmation do not count, because the kernel announces some changes before it makes them. So
+/// nothing is counted while notifications arrive more often than the audit interval: there is then no audit.
 struct AuditCorrections: Sendable {
     /// The time for which a notification is awaited: 2 s. The kernel sends that of a changed carrier up to 1 s late
     /// (`linkwatch`).

@@ -28,8 +28,8 @@ extension PathMonitor {
         public var confirmDelay: Duration = .milliseconds(150) {
             didSet { confirmDelay = max(confirmDelay, .milliseconds(10)) }
         }
-        /// The interval at which all addresses are looked up without any kernel notification, because the kernel makes
-        /// some changes without one. Default: 60 s. Minimum: 100 ms.
+        /// The time without any kernel notification after which all addresses are looked up, because the kernel makes
+        /// some changes without one. The lookup is repeated at this interval. Default: 60 s. Minimum: 100 ms.
         public var auditInterval: Duration = .seconds(60) {
             didSet { auditInterval = max(auditInterval, .milliseconds(100)) }
         }

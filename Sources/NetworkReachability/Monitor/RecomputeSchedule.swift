@@ -9,8 +9,8 @@ internal import NetwatchEventLoop
 /// - **Confirmation**: all addresses are looked up when no event has arrived for the confirm delay, because the kernel
 ///   announces some changes before it makes them. While events keep arriving, the confirmation runs after at most ten
 ///   times the confirm delay.
-/// - **Audit**: all addresses are looked up at long intervals without any event, because the kernel makes some changes
-///   without a notification.
+/// - **Audit**: all addresses are looked up when there was no event for a long interval, because the kernel makes some
+///   changes without a notification. An event postpones the audit, because its confirmation looks up all addresses, too.
 struct RecomputeSchedule: Sendable {
     /// The minimum time between the first two recomputations that events cause in a storm: 1 ms. It doubles with each
     /// further recomputation.
