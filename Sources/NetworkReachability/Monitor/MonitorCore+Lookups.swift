@@ -62,15 +62,17 @@ extension MonitorCore {
         if !staleInterfaces.isEmpty { readInterfaces() }
         let marked = addresses.takeMarked(atMost: Self.sliceSize)
         var affected: [WatchedTarget] = []
+        var overdue: [WatchedTarget] = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
             for (entry, addressVerdict) in zip(batch, verdicts(on: batch)) {
-                if isLate(entry.slot, run) { continue }
-                let isChanged = update(entry, addressVerdict, run, now: now)
-                guard isChanged || isRevalidating else { continue }
+                let isChanged = !isLate(entry.slot, run) && update(entry, addressVerdict, run, now: now)
+                let mustUpdate = isChanged || isRevalidating
                 addresses.book.forEachWatcher(of: entry.slot) { target in
-                    if !target.isAffected { affected.append(target) }
+                    if target.isOverdue { overdue.append(target) }
+                    guard mustUpdate, !target.isAffected else { return }
                     target.isAffected = true
+                    affected.append(target)
                 }
             }
         }
@@ -79,6 +81,7 @@ extension MonitorCore {
             target.isAffected = false
             updateStatus(of: target, now: now, resolvesOnChange: resolvesOnChange)
         }
+        for target in overdue where target.isOverdue { handleDue(target, now: now) }
         if addresses.book.hasMarks { scheduleRemainder(run) } else { isRevalidating = false }
     }
 

@@ -211,10 +211,13 @@ actor MonitorCore {
         if let events = connection?.events { addresses.narrowFilter(events) }
     }
 
-    private func handleDue(_ target: WatchedTarget, now: BootInstant) {
+    /// Does what is due for a target. If one of its addresses must still be looked up, because more than one slice was
+    /// marked, ``refreshMarked(_:now:resolvesOnChange:)`` calls this method again. A wake-up time would not do:
+    /// thousands of targets that wake up again and again would delay the lookups.
+    func handleDue(_ target: WatchedTarget, now: BootInstant) {
         guard targets[target.key] === target else { return }
-        // The target's addresses have not been looked up yet, because more than one slice was marked.
-        if addresses.book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
+        target.isOverdue = addresses.book.isMarked(target.slots)
+        if target.isOverdue { return }
         updateStatus(of: target, now: now)
         if target.name?.resolution.isDue(at: now) == true { resolve(target) }
     }

@@ -14,6 +14,8 @@ final class WatchedTarget {
     private(set) var subscribers: [Subscriber]
     /// Whether the target is already in the list of targets to update. Set only during `refreshMarked`.
     var isAffected = false
+    /// Whether something is due for the target, and waits for the lookup of its addresses.
+    var isOverdue = false
 
     struct Subscriber {
         let id: UInt64

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
@@ -31,6 +32,31 @@ struct AffectedHostTests {
         monitor.catchUp()
         #expect(monitor.statistics.lookups - before.lookups == 8)
         #expect(monitor.statistics.statusChanges - before.statusChanges == 8)
+    }
+
+    /// The clock stands still while more hosts than one turn of the loop looks up wait for the end of the settle time.
+    @Test func `the loss of many paths is reported without further delay after the settle time`() async throws {
+        let clock = TestClock()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        configuration.clock = clock.monitorClock
+        // The general target has no addresses of its own, so that only those of the hosts are looked up.
+        configuration.generalAddresses = [IPAddress("10.0.0.0")!]
+        let monitor = PathMonitor(configuration: configuration)
+        let statuses = Recorder<PathStatus>()
+        let watches = (0..<1000).map { number in
+            let host = NetworkHost("10.0.\(number / 100).\(number % 100)")!
+            return monitor.watch(.host(host)) { statuses.record($0) }
+        }
+        try await statuses.wait { $0.count == watches.count }
+        let before = monitor.statistics.lookups
+        try testbed.near.ip("route del default")
+        monitor.catchUp()
+        while monitor.statistics.lookups < before + watches.count { await Task.yield() }
+        #expect(statuses.values.allSatisfy { $0.isReachable })
+        clock.advance(by: configuration.settle)
+        try await statuses.wait { $0.count == 2 * watches.count }
+        #expect(watches.allSatisfy { $0.status.reason == .noRoute })
     }
 
     @Test func `a host added after the filter was narrowed receives events`() async throws {
