@@ -32,7 +32,9 @@ final class NetlinkConnection {
             ignoredFamilies: configuration.faults.ignoredSources
         ) { (query) throws(SystemError) in
             if let failure = configuration.faults.sourceFailure?() { throw failure }
-            return try loop.inNetworkNamespace { () throws(SystemError) in try ConnectLookup.source(of: query) }
+            return try loop.inNetworkNamespace { () throws(SystemError) in
+                try ConnectLookup.source(of: query)
+            }
         }
         reader = PathReader(
             socket: requests,

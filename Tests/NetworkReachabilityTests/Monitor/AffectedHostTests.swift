@@ -35,7 +35,8 @@ struct AffectedHostTests {
     }
 
     /// The clock stands still while more hosts than one turn of the loop looks up wait for the end of the settle time.
-    @Test func `the loss of many paths is reported without further delay after the settle time`() async throws {
+    @Test func `the loss of many paths is reported without further delay after the settle time`() async throws
+    {
         let clock = TestClock()
         var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.disablePeriodicLookups()

@@ -93,7 +93,9 @@ struct SourceRoutingTests {
         try await host.recorder.waitForLast { $0.path?.gateway == IPAddress(VethTestbed.farAddress) }
     }
 
-    @Test func `an IPv4 path is lost with the interface of its source, even if it uses another one`() async throws {
+    @Test func `an IPv4 path is lost with the interface of its source, even if it uses another one`()
+        async throws
+    {
         try testbed.near.ip("link add side0 type veth peer name side1", "addr add 198.18.0.1/24 dev side0")
         try testbed.near.ip("link set side1 up", "link set side0 up")
         try testbed.near.ip("route add default via 198.18.0.2 dev side0 table 70")
