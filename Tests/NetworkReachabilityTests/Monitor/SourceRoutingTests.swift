@@ -97,7 +97,8 @@ struct SourceRoutingTests {
         async throws
     {
         try testbed.near.ip("link add side0 type veth peer name side1", "addr add 198.18.0.1/24 dev side0")
-        try testbed.near.ip("link set side1 up", "link set side0 up")
+        // Without a link-local address, whose later notification would cause a lookup.
+        try testbed.near.ip("link set side0 addrgenmode none", "link set side1 up", "link set side0 up")
         try testbed.near.ip("route add default via 198.18.0.2 dev side0 table 70")
         try testbed.near.ip("rule add from \(VethTestbed.nearAddress) lookup 70")
         var configuration = PathMonitor.Configuration(in: testbed.near)
