@@ -9,13 +9,16 @@ struct FailedAttempt: Sendable {
     let url: URL?
     /// The number of retries of the request so far.
     let retryCount: UInt
-    /// Whether the request may arrive twice: its method is idempotent, or it has an idempotency key.
+    /// Whether an earlier transfer of the attempt got a response, for example a redirect.
+    let hasEarlierTransfers: Bool
+    /// Whether the request may arrive twice: its method is idempotent, or it has an idempotency key. A retry begins
+    /// with the request that the attempt began with, so after a redirect this must be true of both.
     let mayBeSentTwice: Bool
 
     /// Whether the path was lost after the request was sent, and the server must not receive it again.
     fileprivate var isLostForGood: Bool {
-        !mayBeSentTwice && ConnectivityRetrier.isNotConnected(error)
-            && (error.transferFailure?.bytesSent ?? 0) > 0
+        let wasSent = hasEarlierTransfers || (error.transferFailure?.bytesSent ?? 0) > 0
+        return !mayBeSentTwice && wasSent && ConnectivityRetrier.isNotConnected(error)
     }
 
     /// The URL of the transfer that failed. After a redirect, it can differ from the URL of the request.

@@ -86,12 +86,14 @@ extension RequestCore {
 
 extension FailedAttempt {
     init(_ request: Request, _ error: any Error) {
-        let sent = request.task?.currentRequest
+        let task = request.task
+        let sent = [task?.originalRequest, task?.currentRequest].compactMap(\.self)
         self.init(
             error: error,
-            url: sent?.url,
+            url: sent.last?.url,
             retryCount: request.retryCount,
-            mayBeSentTwice: sent?.mayBeSentTwice ?? true
+            hasEarlierTransfers: (request.metrics?.transactionMetrics.count ?? 0) > 1,
+            mayBeSentTwice: sent.allSatisfy(\.mayBeSentTwice)
         )
     }
 }

@@ -13,7 +13,7 @@ public import NetworkReachability
 /// ```
 ///
 /// If the path was lost after something of a request was sent, the request is sent again only if its method is
-/// idempotent or it has an `Idempotency-Key`.
+/// idempotent or it has an `Idempotency-Key`. After a redirect, this must be true of the original request, too.
 ///
 /// Each request waits for a path to the host at which it failed. After a redirect, this is the redirect's target. The
 /// kernel's routing decides whether there is a path (`PathMonitor`); no server is contacted. Requests to the same host

@@ -70,6 +70,28 @@ struct OfflineRetrierTests {
         #expect(server.requests.map(\.method).filter { $0 == "POST" }.count == 1)
     }
 
+    @Test(arguments: [true, false])
+    func `a POST that was redirected before the path was lost is not sent again`(isSent: Bool) async throws {
+        let testbed = try OfflineTestbed(isConnected: true)
+        // In the second case the path is lost before the target of the redirect is connected.
+        let target = isSent ? "/result" : "http://203.0.113.77:1/"
+        let server = try testbed.server { request in
+            guard request.method == "POST" else { return .stall(then: .close) }
+            if !isSent { #expect(throws: Never.self) { try testbed.disconnect() } }
+            return .respond(status: 303, headers: [.init("Location", target)])
+        }
+        defer { server.release() }
+        let retrier = OfflineRetrier(maximumWait: nil)
+        testbed.session.interceptor = retrier
+        async let error = testbed.session.request(server.url, method: .post).response().error
+        if isSent {
+            await server.requests(atLeast: 2)
+            try testbed.disconnect()
+        }
+        #expect((await error as? URLError)?.code == .notConnectedToInternet)
+        #expect(server.requests.map(\.method) == (isSent ? ["POST", "GET"] : ["POST"]))
+    }
+
     @Test func `requests to the same host share a watch, and other hosts have separate watches`() async throws
     {
         let testbed = try OfflineTestbed()
