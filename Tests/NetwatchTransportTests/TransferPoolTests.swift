@@ -49,10 +49,14 @@ internal import Testing
         let others = other.start(TransferRequest(server))
         await begun.wait { !$0.heads.isEmpty }
         await server.requests(atLeast: 3)
-        pool.endUnanswered(to: try #require(IPAddress("127.0.0.2")))
+        for (address, port) in [("127.0.0.2", server.port), ("127.0.0.1", server.port ^ 1)] {
+            pool.endUnanswered(by: ConnectionPeer(address: try #require(IPAddress(address)), port: port))
+        }
         await engine.settle()
         #expect(waiting.record.ends.isEmpty)
-        pool.endUnanswered(to: try #require(IPAddress("127.0.0.1")))
+        pool.endUnanswered(
+            by: ConnectionPeer(address: try #require(IPAddress("127.0.0.1")), port: server.port)
+        )
         let failure = await waiting.end().failure
         #expect(failure?.code == 56)
         #expect(failure?.message == "the path to 127.0.0.1 was lost")
@@ -61,9 +65,15 @@ internal import Testing
         #expect(await others.end().text == "late")
     }
 
-    @Test func `a connection to another machine is reported, but not one to this machine`() async throws {
-        let server = try ScriptedServer()
-        let record = await engine.run(TransferRequest(server))
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `a connection to another machine is reported, but not one to this machine`() async throws {
+        let testbed = try VethTestbed()
+        let engine = try TransferEngine(networkNamespace: testbed.near.path)
+        let far = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        let peer = ConnectionPeer(address: try #require(IPAddress(VethTestbed.farAddress)), port: far.port)
+        #expect(await engine.run(TransferRequest(far)).connections == [peer])
+        let near = try ScriptedServer(address: "127.0.0.1", in: testbed.near)
+        let record = await engine.run(TransferRequest(near))
         #expect(record.hasSucceeded)
         #expect(record.connections.isEmpty)
     }

@@ -4,7 +4,7 @@ internal import NetwatchTransport
 /// A recorder of the events of a transfer, which can wait for the end.
 final class TransferRecorder: Sendable {
     struct Record {
-        var connections: [IPAddress] = []
+        var connections: [ConnectionPeer] = []
         var heads: [TransferHead] = []
         var body: [UInt8] = []
         var progress: [TransferProgress] = []
@@ -31,7 +31,7 @@ final class TransferRecorder: Sendable {
             switch event {
             case .head(let head): state.record.heads.append(head)
             case .body(let piece): state.record.body += piece.bytes
-            case .connected(let address): state.record.connections.append(address)
+            case .connected(let peer): state.record.connections.append(peer)
             case .progress(let progress): state.record.progress.append(progress)
             case .end(let end): state.record.ends.append(end)
             }

@@ -167,7 +167,7 @@ extension RequestCore {
         // If the request was cancelled after its last event, nothing else would end it.
         if !state.isInterrupted, current.deferring(event) { return }
         switch event {
-        case .connected(let address): context.recordConnection(to: address)
+        case .connected(let peer): context.recordConnection(to: peer)
         case .head(let head): headArrived(head)
         case .body(let piece): bodyArrived(piece)
         case .progress(let progress): progressed(progress)

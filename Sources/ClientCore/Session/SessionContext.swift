@@ -72,7 +72,7 @@ final class SessionContext: Sendable {
         connections = ConnectionWatches(
             paths,
             renew: { pool.renewConnections() },
-            endUnanswered: { pool.endUnanswered(to: $0) }
+            endUnanswered: { pool.endUnanswered(by: $0) }
         )
     }
 
@@ -143,8 +143,8 @@ extension SessionContext {
     /// idle for 118 s (`CURLOPT_MAXAGE_CONN`).
     static let watchedIdleTime: Duration = .seconds(150)
 
-    func recordConnection(to address: IPAddress) {
-        if connections.record(address) { scheduleWatchCheck(after: lastIdentifier) }
+    func recordConnection(to peer: ConnectionPeer) {
+        if connections.record(peer) { scheduleWatchCheck(after: lastIdentifier) }
     }
 
     /// Ends the watches if no request is running and none was created after the request with the given number.

@@ -48,12 +48,12 @@ extension CurlMulti {
         return transfer
     }
 
-    /// Returns whether a transfer uses a connection to the address, and the head of its response has not arrived.
-    func isUnanswered(_ id: TransferID, by address: IPAddress) -> Bool {
+    /// Returns whether a transfer uses a connection to the peer, and the head of its response has not arrived.
+    func isUnanswered(_ id: TransferID, by peer: ConnectionPeer) -> Bool {
         guard let descriptor = connections.connection(of: id), let transfer = transfers[id] else {
             return false
         }
-        return !transfer.head.isComplete && WatchedSocket.remoteAddress(of: descriptor) == address
+        return !transfer.head.isComplete && WatchedSocket.peer(of: descriptor) == peer
     }
 
     /// Makes the kernel drop the data of a transfer that the server's kernel has not acknowledged. Must be called

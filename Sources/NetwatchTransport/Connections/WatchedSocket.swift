@@ -41,9 +41,10 @@ struct WatchedSocket: Hashable, Sendable {
         WatchedSocket(descriptor: descriptor, number: 0).address(getsockname).port
     }
 
-    /// Returns the address of the peer; `nil` for a unix socket.
-    static func remoteAddress(of descriptor: CInt) -> IPAddress? {
-        WatchedSocket(descriptor: descriptor, number: 0).address(getpeername).address
+    /// Returns the peer; `nil` for a unix socket.
+    static func peer(of descriptor: CInt) -> ConnectionPeer? {
+        let (address, port) = WatchedSocket(descriptor: descriptor, number: 0).address(getpeername)
+        return address.map { ConnectionPeer(address: $0, port: UInt16(port)) }
     }
 
     /// Returns whether a socket has nothing to read: neither data nor the end of the stream.

@@ -97,7 +97,8 @@ final class EngineTransfer {
     /// Records that a connection was made.
     func isConnected(to address: IPAddress) {
         connectedTo = address
-        reporter.recordConnection(to: address)
+        let port = UInt16(clamping: target.url.port)
+        reporter.recordConnection(to: ConnectionPeer(address: address, port: port))
     }
 
     /// Begins the connection attempts again immediately. Has no effect unless connection attempts are in progress.

@@ -89,7 +89,7 @@ extension TransferEngine {
         perform { $0.restartStalledTransfers(to: host, of: pool) }
     }
 
-    nonisolated func endUnanswered(to address: IPAddress, of pool: TransferPool.ID) {
-        perform { $0.endUnansweredTransfers(to: address, of: pool) }
+    nonisolated func endUnanswered(by peer: ConnectionPeer, of pool: TransferPool.ID) {
+        perform { $0.endUnansweredTransfers(by: peer, of: pool) }
     }
 }

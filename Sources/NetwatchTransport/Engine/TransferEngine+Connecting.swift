@@ -56,14 +56,14 @@ extension TransferEngine {
         )
     }
 
-    /// Ends the unanswered transfers of a pool to an address; see ``TransferPool/endUnanswered(to:)``.
-    func endUnansweredTransfers(to address: IPAddress, of pool: TransferPool.ID) {
+    /// Ends the unanswered transfers of a pool to a peer; see ``TransferPool/endUnanswered(by:)``.
+    func endUnansweredTransfers(by peer: ConnectionPeer, of pool: TransferPool.ID) {
         for (id, transfer) in transfers
         where transfer.host.key.pool == pool && transfer.stage == .running
             && transfer.target.request.binding == nil
         {
             let multi = transfer.multi.flatMap { multis[$0] }
-            guard multi?.isUnanswered(id, by: address) == true else { continue }
+            guard multi?.isUnanswered(id, by: peer) == true else { continue }
             end(id, CURLE_RECV_ERROR, "the path to \(transfer.target.url.bareHost) was lost")
         }
     }

@@ -1,4 +1,4 @@
-package import NetwatchEventLoop
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// A group of transfers with its own connections and its own connection limit. Each session has one.
@@ -79,13 +79,13 @@ package final class TransferPool: Sendable {
         engine.restartStalled(to: host, of: id)
     }
 
-    /// Ends the transfers that wait for a response over a connection to an address. Use this when there is no network
-    /// path to the address any more.
+    /// Ends the transfers that wait for a response over a connection to a peer. Use this when there is no network path
+    /// to the peer any more.
     ///
     /// They fail with code 56 (`CURLE_RECV_ERROR`). Transfers whose response has begun continue. So do transfers that
     /// are bound to an interface, because they may have another path.
-    package func endUnanswered(to address: IPAddress) {
-        engine.endUnanswered(to: address, of: id)
+    package func endUnanswered(by peer: ConnectionPeer) {
+        engine.endUnanswered(by: peer, of: id)
     }
 
     /// Makes later transfers use new connections, and resolves their host names again, even if a lookup of the same

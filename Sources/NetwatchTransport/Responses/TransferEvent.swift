@@ -1,12 +1,12 @@
-package import NetwatchEventLoop
+internal import NetwatchEventLoop
 
 /// An event of a transfer.
 ///
 /// A transfer has at most one head, then any number of body pieces, and exactly one end. Connections and progress may
 /// be reported at any time before the end.
 package enum TransferEvent: Sendable {
-    /// A new connection to this address was made for the transfer. Not reported for loopback addresses.
-    case connected(IPAddress)
+    /// A new connection to this peer was made for the transfer. Not reported for loopback addresses.
+    case connected(ConnectionPeer)
     case head(TransferHead)
     case body(BodyPiece)
     case progress(TransferProgress)

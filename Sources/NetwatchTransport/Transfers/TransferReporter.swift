@@ -33,9 +33,9 @@ final class TransferReporter {
         if case .success(let addresses) = outcome { metrics.addresses = addresses }
     }
 
-    func recordConnection(to address: IPAddress) {
+    func recordConnection(to peer: ConnectionPeer) {
         metrics.connected = elapsed
-        if !address.isLoopback { deliver([.connected(address)]) }
+        if !peer.address.isLoopback { deliver([.connected(peer)]) }
     }
 
     /// Delivers the last events and the end of the transfer.

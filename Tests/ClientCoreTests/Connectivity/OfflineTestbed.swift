@@ -1,9 +1,10 @@
-internal import ClientCore
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
+
+@testable internal import ClientCore
 
 /// A session in a network namespace, and a server in another one, at the other end of a virtual cable. The session's
 /// network can be disconnected.
@@ -41,6 +42,11 @@ struct OfflineTestbed {
         -> ScriptedServer
     {
         try ScriptedServer(address: Self.host, in: testbed.far, script)
+    }
+
+    /// Waits until the session knows the path of a connection. Only then can the session notice that the path is lost.
+    func watchesPath() async throws {
+        try await poll { !session.context.connections.generations.isEmpty }
     }
 
     func disconnect() throws {

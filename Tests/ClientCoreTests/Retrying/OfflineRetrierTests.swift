@@ -62,6 +62,7 @@ struct OfflineRetrierTests {
         async let put = testbed.session.request(server.url, method: .put).responseString().value
         async let post = testbed.session.request(server.url, method: .post).responseString().error
         await server.requests(atLeast: 2)
+        try await testbed.watchesPath()
         try testbed.disconnect()
         #expect((await post as? URLError)?.code == .notConnectedToInternet)
         try await wait(for: retrier.connectivity, 1, 1)
@@ -86,6 +87,7 @@ struct OfflineRetrierTests {
         async let error = testbed.session.request(server.url, method: .post).response().error
         if isSent {
             await server.requests(atLeast: 2)
+            try await testbed.watchesPath()
             try testbed.disconnect()
         }
         #expect((await error as? URLError)?.code == .notConnectedToInternet)
