@@ -165,6 +165,36 @@ internal import Testing
         #expect(fired.values == ["timer", "limit"])
     }
 
+    @Test func `data that arrived before a limit passed is read before the limit is judged`() async throws {
+        let loop = try EventLoop(label: "test")
+        let handled = Recorder<String>()
+        var ends: [CInt] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (input, output) = (ends[0], ends[1])
+        let registration = try loop.register(input, for: .read) { _ in
+            var byte: UInt8 = 0
+            read(input, &byte, 1)
+            handled.record("data")
+        }
+        loop.runAndWait {
+            let start = BootInstant.now
+            // The timer makes the next turn look at the limits. Its work takes longer than the limit.
+            loop.schedule(at: start) { handled.record("timer") }
+            loop.execute {
+                write(output, "x", 1)
+                _ = loop.scheduleLimit(.milliseconds(10)) { handled.record("limit") }
+                let start = BootInstant.now
+                while start.duration(to: .now) < .milliseconds(20) {}
+            }
+            while start.duration(to: .now) < .milliseconds(5) {}
+        }
+        try await handled.wait { $0.count == 3 }
+        loop.unregister(registration)
+        loop.runAndWait {}
+        for descriptor in ends { close(descriptor) }
+        #expect(handled.values.filter { $0 != "timer" } == ["data", "limit"])
+    }
+
     @Test func `a timer whose deadline is the end of time does not fire`() async throws {
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()

@@ -8,8 +8,9 @@ package struct UnansweringPort: ~Copyable {
     private let listener: FileDescriptor
     private let first: FileDescriptor
 
-    package init() throws {
-        let (descriptor, port) = try ListeningSocket.tcp(backlog: 0)
+    /// - Parameter address: The address of the port. Default: 127.0.0.1. With 0.0.0.0, no loopback address answers.
+    package init(address: String = "127.0.0.1") throws {
+        let (descriptor, port) = try ListeningSocket.tcp(address, backlog: 0)
         self.init(
             listener: FileDescriptor(owning: descriptor),
             port: port,

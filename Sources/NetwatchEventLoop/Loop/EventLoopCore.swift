@@ -14,8 +14,7 @@ final class EventLoopCore: Sendable {
         var executor: UnownedSerialExecutor?
         var work: [Work] = []
         var handlers: [UInt64: @Sendable (EventLoop.Readiness) -> Void] = [:]
-        var timers = TimerList()
-        var limits = TimeLimits()
+        var timers = LoopTimers()
         var armedDeadline: BootInstant?
         var nextToken = firstFreeToken
         var isStopped = false
@@ -154,14 +153,14 @@ final class EventLoopCore: Sendable {
         _ body: @escaping @Sendable () -> Void
     ) -> EventLoop.Timer {
         state.withLock { state in
-            let timer = state.limits.insert(deadline: deadline, body)
+            let timer = state.timers.insertLimit(deadline: deadline, body)
             arm(&state)
             return timer
         }
     }
 
     func cancel(_ timer: EventLoop.Timer) {
-        let removed = state.withLock { $0.remove(timer) }
+        let removed = state.withLock { $0.timers.remove(timer) }
         withExtendedLifetime(removed) {}
     }
 
@@ -169,7 +168,7 @@ final class EventLoopCore: Sendable {
     /// earlier one.
     private func arm(_ state: inout State) {
         let timer = timer.load(ordering: .relaxed)
-        guard timer >= 0, let earliest = state.earliestDeadline else { return }
+        guard timer >= 0, let earliest = state.timers.earliest else { return }
         if let armed = state.armedDeadline, armed <= earliest { return }
         state.armedDeadline = earliest
         // A time in the past makes the timer expire immediately. Zero would disarm it, and the kernel rejects a
@@ -195,20 +194,22 @@ final class EventLoopCore: Sendable {
 
     /// Waits for events and handles them. Returns `false` after the loop was stopped.
     ///
-    /// The timers come last: data that has arrived is read before a timer judges that it has not.
+    /// The timers come last, and are judged by the time before the handlers ran: data that arrives before a limit
+    /// passes is read before the limit is judged.
     ///
     /// - Parameter work: The memory for ``runWork(_:)``.
     private func turn(_ epoll: CInt, _ work: inout [Work]) -> Bool {
-        let isDue = withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
+        let time = withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
             let count = epoll_wait(epoll, events.baseAddress, CInt(events.count), timeout)
             let error = errno
             state.withLock { $0.isAsleep = false }
             precondition(count >= 0 || error == EINTR, "epoll_wait: \(errnoDescription(error))")
-            return dispatch(events.prefix(max(0, Int(count))))
+            let now = BootInstant.now
+            return dispatch(events.prefix(max(0, Int(count)))) ? now : nil
         }
         runWork(&work)
-        if isDue { fireTimers() }
+        if let time { fireTimers(dueAt: time) }
         return state.withLock { !$0.isStopped }
     }
 
@@ -227,11 +228,10 @@ final class EventLoopCore: Sendable {
         return isTimerDue
     }
 
-    private func fireTimers() {
+    private func fireTimers(dueAt time: BootInstant) {
         drain(timer.load(ordering: .relaxed))
         state.withLock { $0.armedDeadline = nil }
-        let now = BootInstant.now
-        while let body = state.withLock({ $0.popDue(at: now) }) { body() }
+        while let body = state.withLock({ $0.timers.popDue(at: time) }) { body() }
         state.withLock { arm(&$0) }
     }
 
@@ -275,19 +275,5 @@ extension EventLoopCore.State {
     fileprivate mutating func fallAsleep() -> Bool {
         isAsleep = work.isEmpty && !isStopped
         return isAsleep
-    }
-
-    /// The time at which the loop must look at its timers and limits next; `nil` if there are none.
-    fileprivate var earliestDeadline: BootInstant? {
-        guard let timer = timers.earliest else { return limits.earliest }
-        return limits.earliest.map { min($0, timer) } ?? timer
-    }
-
-    fileprivate mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
-        timer.isLimit ? limits.remove(timer) : timers.remove(timer)
-    }
-
-    fileprivate mutating func popDue(at now: BootInstant) -> (@Sendable () -> Void)? {
-        timers.popDue(at: now) ?? limits.popDue(at: now)
     }
 }
