@@ -66,6 +66,17 @@ internal import Testing
         #expect(again.isEmpty)
     }
 
+    @Test func `a host that no longer uses HTTP/2 has its limit again`() {
+        let limiter = HostLimiter()
+        let (host, _) = add([0.5, 0.5], to: limiter, limit: 1)
+        #expect(limiter.setMultiplexed(host) == [ids[1]])
+        limiter.endMultiplexing(to: key.origin)
+        let (_, started) = limiter.add(ids[2], to: key, limit: 1, priority: 0.5)
+        #expect(!started)
+        #expect(limiter.transferEnded(host).isEmpty)
+        #expect(limiter.transferEnded(host) == [ids[2]])
+    }
+
     @Test(arguments: [true, false])
     func `a probing transfer runs alone until it is connected or has failed`(isConnected: Bool) {
         let limiter = HostLimiter()

@@ -123,6 +123,12 @@ final class HostLimiter {
         return host.startWaiting()
     }
 
+    /// Records that transfers to an origin no longer use HTTP/2, so that each one needs a connection again. Those that
+    /// have begun continue.
+    func endMultiplexing(to origin: String) {
+        for host in hosts.values where host.key.origin == origin { host.isMultiplexed = false }
+    }
+
     var isEmpty: Bool { hosts.isEmpty }
 
     /// Returns the number of entries in the queue of a host. It includes removed transfers whose entries are still

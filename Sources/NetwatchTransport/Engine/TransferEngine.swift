@@ -307,7 +307,7 @@ package actor TransferEngine {
             // here.
             target.url.isSecure ? target.request.trust : .standard,
             boundTransfer: target.request.binding == nil ? nil : id,
-            usesHTTP1: target.url.isSecure && http1Origins.contains(transfer.host.key.origin, at: .now)
+            usesHTTP1: target.url.isSecure && usesHTTP1(transfer.host)
         )
         let (multiID, multi) = try multis.handle(for: sharing) { newID throws(TransferFailure) in
             try makeMulti(newID, TrustContext(sharing.trust, capabilities), usesHTTP1: sharing.usesHTTP1)
@@ -353,7 +353,10 @@ package actor TransferEngine {
             guard let transfer = transfers[transfer] else { continue }
             if reached.contains(.responded) { transfer.hasResponse() }
             if reached.contains(.connected) { begin(limiter.endProbing(transfer.host)) }
-            if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.host)) }
+            // A response over HTTP/2 may arrive after another one has shown that HTTP/2 fails.
+            if reached.contains(.multiplexed), !usesHTTP1(transfer.host) {
+                begin(limiter.setMultiplexed(transfer.host))
+            }
         }
         for transfer in turn.failedVersion { changeVersion(of: transfer, from: multi) }
         remove(turn.ended, from: id)
@@ -363,7 +366,13 @@ package actor TransferEngine {
     /// Makes later transfers to the origin of a transfer use the other version of HTTP, because this one has failed.
     private func changeVersion(of id: TransferID, from multi: CurlMulti) {
         guard let origin = transfers[id]?.host.key.origin else { return }
-        if multi.usesHTTP1 { http1Origins.remove(origin) } else { http1Origins.insert(origin, at: .now) }
+        guard !multi.usesHTTP1 else { return http1Origins.remove(origin) }
+        http1Origins.insert(origin, at: .now)
+        limiter.endMultiplexing(to: origin)
+    }
+
+    private func usesHTTP1(_ host: HostLimiter.Host) -> Bool {
+        http1Origins.contains(host.key.origin, at: .now)
     }
 
     /// Removes transfers that have ended. Closes their multi handle if it has no transfers left and will get no new
