@@ -129,17 +129,29 @@ package struct HostileHTTP2Server {
                 'http-1.1-proxy-connection': lambda: invalid(stream, b'proxy-connection', b'close'),
                 'http-1.1-pseudo-field': lambda: invalid(stream, b':unknown', b'x'),
                 'http-1.1-control-character': lambda: invalid(stream, b'x', b'a\x01b'),
+                'http-1.1-broken': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
+                'http-1.1-refused': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
+                'http-1.1-second-upgrade': lambda: [head(stream), None] if stream == 1
+                    else invalid(stream, b'upgrade', b'h2,h2c'),
                 'invalid': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
                 'short-length': lambda: sized(stream, b'2', b'longer'),
             }[case]()
 
         connections, texts = itertools.count(1), itertools.count(1)
 
+        # What the second connection gets instead of a handshake: only its end, or the alert no_application_protocol
+        # (RFC 7301, section 3.2).
+        SECOND = {'http-1.1-broken': b'', 'http-1.1-refused': b'\x15\x03\x03\x00\x02\x02\x78'}
+
         def serve(connection):
             try:
-                if sys.argv[1] == 'no-handshake-again' and next(connections) > 1:
+                number = next(connections)
+                if sys.argv[1] == 'no-handshake-again' and number > 1:
                     while connection.recv(1 << 16): pass
                     return
+                if sys.argv[1] in SECOND and number == 2:
+                    connection.recv(1 << 16)  # The ClientHello. Unread data would reset the connection.
+                    return connection.sendall(SECOND[sys.argv[1]])
                 with context.wrap_socket(connection, server_side=True) as tls:
                     converse(tls, tls.makefile('rb'))
             except OSError: pass

@@ -55,4 +55,32 @@ struct HTTPVersionTests {
         // 8: the frames of HTTP/2 are not a response of HTTP/1.1.
         #expect(codes == [92, 8, 92, 8])
     }
+
+    @Test(arguments: [("broken", nil), ("refused", Int32(92))])
+    func `only a handshake that the server refuses because of the version changes the version`(
+        handshake: String,
+        next: Int32?
+    ) async throws {
+        let server = try HostileHTTP2Server("http-1.1-\(handshake)")
+        #expect(await engine.run(request(server)).failure?.code == 92)
+        #expect(await engine.run(request(server)).failure?.code == 35)
+        // A success over HTTP/1.1, or the invalid response over HTTP/2.
+        #expect(await engine.run(request(server)).failure?.code == next)
+    }
+
+    @Test func `the connection limit applies again after HTTP/2 has failed`() async throws {
+        let server = try HostileHTTP2Server("http-1.1-second-upgrade")
+        let pool = TransferPool(engine: engine, connectionsPerHost: 1)
+        let first = TransferRecorder()
+        let id = pool.start(request(server)) { for event in $0 { first.deliver(event) } }
+        await first.wait { !$0.heads.isEmpty }
+        #expect(await pool.run(request(server)).failure?.code == 92)
+        var waiting = request(server)
+        waiting.totalTimeout = .milliseconds(200)
+        let failure = await pool.run(waiting).failure
+        #expect(failure?.code == 28 && failure?.phase == .prepare)
+        engine.cancel(id)
+        await first.end()
+        #expect(await pool.run(request(server)).metrics?.httpVersion == "http/1.1")
+    }
 }

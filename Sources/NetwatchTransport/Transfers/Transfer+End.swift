@@ -58,9 +58,11 @@ extension Transfer {
     func showsFailedVersion(after code: CURLcode) -> Bool {
         guard url.isSecure else { return false }
         guard context.usesHTTP1 else { return violatesHTTP2(code) }
-        // A server without HTTP/1.1 refuses the handshake, or speaks HTTP/2 anyway.
+        // A server without HTTP/1.1 refuses the handshake with an alert (RFC 7301 §3.2), or speaks HTTP/2 anyway. Any
+        // other failure of a handshake says nothing about the version. OpenSSL names the alert only in its message.
         if case .notHTTP = stop { return true }
         return code == CURLE_SSL_CONNECT_ERROR
+            && handle.errorMessage?.contains("alert no application protocol") ?? false
     }
 
     /// Returns whether a stream has ended with `PROTOCOL_ERROR` (RFC 9113 §7). Usually libcurl has ended it, because
