@@ -58,7 +58,8 @@ internal import Testing
 
     @Test(
         arguments: [
-            ("retry", "due", "in 5m"), ("budget", "due", "in 5m"), ("time", "due", "in 5m"), ("network", "due", nil),
+            ("retry", "due", "in 5m"), ("budget", "due", "in 5m"), ("time", "due", "in 5m"),
+            ("network", "due", nil),
             ("lane", "lane_closed_until", "in 5m"), ("lane", "due", nil),
             ("constraint", "window_opens", "in 5m"),
         ] as [(String, String, String?)]

@@ -38,10 +38,9 @@ extension MonitorCore {
                 if hasReadInterfaces { resolveAll() }
             }
             hasReadInterfaces = true
-        } catch where error.errno == ECANCELED {
-            // The process exits. The last statuses stay.
         } catch {
-            disconnect(error)
+            // While the process exits, the last statuses stay.
+            if error.errno != ECANCELED { disconnect(error) }
         }
     }
 

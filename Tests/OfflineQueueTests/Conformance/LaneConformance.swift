@@ -160,7 +160,10 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
-    func `a release is reported with the lane, until the lane's record is read`(kind: StoreKind, isFiltered: Bool)
+    func `a release is reported with the lane, until the lane's record is read`(
+        kind: StoreKind,
+        isFiltered: Bool
+    )
         async throws
     {
         let bench = try await kind.bench()

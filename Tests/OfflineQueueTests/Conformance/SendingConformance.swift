@@ -299,7 +299,8 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a claim reports by how long it postponed retries that it may not take`(kind: StoreKind) async throws {
+    func `a claim reports by how long it postponed retries that it may not take`(kind: StoreKind) async throws
+    {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         _ = try await bench.put("b")

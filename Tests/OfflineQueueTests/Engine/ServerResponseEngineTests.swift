@@ -47,7 +47,8 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a flush and a release try one request of a lane without a budget, and the other one names it`()
+    @Test
+    func `a flush and a release try one request of a lane without a budget, and the other one names it`()
         async throws
     {
         let sender = FakeSender()
