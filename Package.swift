@@ -182,7 +182,8 @@ let package = Package(
         .executableTarget(
             name: "ClientTestProcess",
             dependencies: [
-                "ClientCore", "NetwatchEventLoop", "NetwatchNetlink", "NetwatchTestSupport", "NetwatchTransport",
+                "ClientCore", "NetwatchEventLoop", "NetwatchNetlink", "NetwatchTestSupport",
+                "NetwatchTransport",
                 "NetworkReachability", "OfflineQueue",
             ],
             path: "Tests/ClientTestProcess",
