@@ -187,7 +187,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .stall(then: .close) }
         for (options, words) in [
             (["--response-timeout", "100ms"], "no response within 0.1 seconds"),
-            (["--max-time", "10s"], "not complete within 10.0 seconds"),
+            (["--max-time", "10s"], "not complete within its total timeout"),
         ] {
             let sent = try await Command.start(["send", "--queue", "never", server.url, "-d", "x"] + options)
                 .outcome()

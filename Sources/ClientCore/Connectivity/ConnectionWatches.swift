@@ -23,7 +23,7 @@ final class ConnectionWatches: Sendable {
         var generation: UInt64?
         /// Whether the last status was reachable.
         var isReachable = false
-        /// Whether a status was reachable since the last loss.
+        /// Whether any status so far was reachable.
         var wasReachable = false
         /// Whether the last status was not reachable.
         var isLost = false
@@ -143,7 +143,7 @@ final class ConnectionWatches: Sendable {
             guard isLost else { return }
             // If the process was stopped during the grace time, the path may have returned without a status so far.
             paths.evaluate(.host([peer.address], port: peer.port)) { [weak self] verdict in
-                if verdict.isOffline == true { self?.endUnanswered(peer) }
+                if verdict.isOffline != false { self?.endUnanswered(peer) }
             }
         }
     }
@@ -176,12 +176,13 @@ extension ConnectionWatches.State {
         let isFirst = entry.generation == nil
         let isAnother = entry.generation != status.pathGeneration
         let renews = !isFirst && (isAnother || entry.isReachable && !status.isReachable)
+        let wasLost = entry.isLost
         entry.generation = status.pathGeneration
         entry.isReachable = status.isReachable
         entry.isLost = status.verdict.isOffline == true
-        let isNewLoss = entry.isLost && entry.wasReachable
+        let isNewLoss = entry.isLost && !wasLost && entry.wasReachable
         if isNewLoss { entry.losses += 1 }
-        entry.wasReachable = status.isReachable || entry.wasReachable && !isNewLoss
+        entry.wasReachable = entry.wasReachable || status.isReachable
         entries[peer] = entry
         return .init(renews: renews, loss: isNewLoss ? entry.losses : nil)
     }

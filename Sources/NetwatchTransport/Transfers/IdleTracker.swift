@@ -58,8 +58,8 @@ extension Transfer {
 
     private func deadlineMessage(at now: BootInstant) -> String {
         if let end = deadlines.end, end <= now {
-            let limit = (request.totalTimeout ?? .zero) / .milliseconds(1)
-            return "the transfer was not complete within \(Duration.milliseconds(limit.rounded()))"
+            // Not the request's limit, from which the caller has subtracted the time of earlier transfers.
+            return "the transfer was not complete within its total timeout"
         }
         return "the connection was not ready within \(request.connectTimeout)"
     }

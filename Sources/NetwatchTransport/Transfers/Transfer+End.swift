@@ -59,10 +59,10 @@ extension Transfer {
         guard url.isSecure else { return false }
         guard context.usesHTTP1 else { return violatesHTTP2(code) }
         // A server without HTTP/1.1 refuses the handshake with an alert (RFC 7301 §3.2), or speaks HTTP/2 anyway. Any
-        // other failure of a handshake says nothing about the version. OpenSSL names the alert only in its message.
+        // other failure of a handshake says nothing about the version. Only the message has OpenSSL's code for the
+        // alert, SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL; before 3.0.14 it has no text for the code.
         if case .notHTTP = stop { return true }
-        return code == CURLE_SSL_CONNECT_ERROR
-            && handle.errorMessage?.contains("alert no application protocol") ?? false
+        return code == CURLE_SSL_CONNECT_ERROR && handle.errorMessage?.contains(":0A000460:") ?? false
     }
 
     /// Returns whether a stream has ended with `PROTOCOL_ERROR` (RFC 9113 §7). Usually libcurl has ended it, because

@@ -71,7 +71,10 @@ extension Scheduler {
         slots.release(count - taken, of: lanes[id]!.origin)
         slots.settleRate(unused: count - taken, of: count, taken: began, of: lanes[id]!.origin)
         lanes[id]!.requestsEnded()
-        if taken > 0 { lanes[id]!.lastTry = now }
+        if taken > 0 {
+            lanes[id]!.lastTry = now
+            lanes[id]!.claimedAfterOpening(now: now)
+        }
         lanes[id]!.claimReturned(due: due)
     }
 

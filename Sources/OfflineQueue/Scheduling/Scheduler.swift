@@ -337,7 +337,6 @@ extension Scheduler {
         lanes[id]!.releasing = nil
         lanes[id]!.isRequested = false
         if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
-        lanes[id]!.claimedAfterOpening(now: now)
         slots.leave(id, of: lane.origin)
         let retries = allowance(of: lane, limit: limit, now: now)
         return Claim(

@@ -196,7 +196,7 @@ struct SchedulerLane: Hashable, Sendable {
         awaitCanary()
     }
 
-    /// Records that the lane claims requests. The first claim after an opening may be late, because of a rate limit or
+    /// Records that the lane has claimed requests. The first claim after an opening may be late, because of a rate limit or
     /// a missing slot.
     mutating func claimedAfterOpening(now: Moment) {
         if isFreshlyOpened { (openedByResponse, isFreshlyOpened) = (now, false) }

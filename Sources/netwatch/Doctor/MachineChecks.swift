@@ -63,7 +63,7 @@ enum MachineChecks {
             return .warning(
                 "\(time), and the kernel does not report whether the clock is synchronized",
                 advice:
-                    "permit the system calls adjtimex and clock_adjtime, which only read the clock's state"
+                    "permit the system calls adjtimex and clock_adjtime, with which netwatch only reads the state"
             )
         }
     }
