@@ -194,8 +194,8 @@ final class EventLoopCore: Sendable {
 
     /// Waits for events and handles them. Returns `false` after the loop was stopped.
     ///
-    /// The timers come last, and are judged by the time before the handlers ran: data on the descriptors of this turn,
-    /// at most 64, that arrives before a limit passes is read before the limit is judged.
+    /// The timers come last, and are judged by the time before the handlers ran: data that arrives before a limit
+    /// passes is read before the limit is judged.
     ///
     /// - Parameter work: The memory for ``runWork(_:)``.
     private func turn(_ epoll: CInt, _ work: inout [Work]) -> Bool {

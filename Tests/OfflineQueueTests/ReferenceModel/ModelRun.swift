@@ -221,7 +221,7 @@ private struct Facts: Equatable {
         deferrals = request.deferrals
         priority = request.priority
         created = Timestamp(request.created).milliseconds
-        due = request.due.map { Timestamp($0).milliseconds }
+        due = request.requestDue.map { Timestamp($0).milliseconds }
         expires = request.expires.map { Timestamp($0).milliseconds }
         finished = request.finished.map { Timestamp($0).milliseconds }
         status = request.status

@@ -109,7 +109,7 @@ internal import Testing
     @Test func `the lane knows until when the budget has postponed its retries, until a flush`() throws {
         var scheduler = try Self.scheduler(postponement: .seconds(9))
         #expect(scheduler.isRetryPostponed(until: .seconds(9), lane: 1, now: .seconds(1)))
-        #expect(!scheduler.isRetryPostponed(until: .seconds(10), lane: 1, now: .seconds(1)))
+        #expect(!scheduler.isRetryPostponed(until: .seconds(11), lane: 1, now: .seconds(1)))
         #expect(!scheduler.isRetryPostponed(until: .seconds(9), lane: 1, now: .seconds(9)))
         _ = scheduler.handle(.flush(.all), now: .seconds(1))
         #expect(!scheduler.isRetryPostponed(until: .seconds(9), lane: 1, now: .seconds(1)))
