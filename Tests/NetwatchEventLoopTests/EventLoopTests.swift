@@ -20,6 +20,34 @@ internal import Testing
         func received(_ byte: UInt8) { readable.append(byte) }
     }
 
+    /// A pipe whose bytes a loop reads.
+    private struct ReadPipe {
+        let output: CInt
+        private let input: CInt
+        private let loop: EventLoop
+        private let registration: EventLoop.Registration
+
+        /// - Parameter onByte: Called on the loop for each byte.
+        init(_ loop: EventLoop, onByte: @escaping @Sendable () -> Void) throws {
+            var ends: [CInt] = [0, 0]
+            try #require(pipe(&ends) == 0)
+            let input = ends[0]
+            (self.input, output, self.loop) = (input, ends[1], loop)
+            registration = try loop.register(input, for: .read) { _ in
+                var byte: UInt8 = 0
+                read(input, &byte, 1)
+                onByte()
+            }
+        }
+
+        func close() {
+            loop.unregister(registration)
+            // A handler that is running ends before the descriptors are closed.
+            loop.runAndWait {}
+            for descriptor in [input, output] { Glibc.close(descriptor) }
+        }
+    }
+
     @Test func `an actor on the loop runs on its thread`() async throws {
         let owner = Owner(loop: try EventLoop(label: "test"))
         #expect(await owner.runsOnLoop)
@@ -124,26 +152,17 @@ internal import Testing
     @Test func `a ready descriptor is handled before a timer that is due at the same time`() async throws {
         let loop = try EventLoop(label: "test")
         let handled = Recorder<String>()
-        var ends: [CInt] = [0, 0]
-        try #require(pipe(&ends) == 0)
-        let (input, output) = (ends[0], ends[1])
-        let registration = try loop.register(input, for: .read) { _ in
-            var byte: UInt8 = 0
-            read(input, &byte, 1)
-            handled.record("descriptor")
-        }
+        let pipe = try ReadPipe(loop) { handled.record("descriptor") }
         loop.runAndWait {
             let due = BootInstant.now
             loop.schedule(at: due) { handled.record("timer") }
             loop.execute { handled.record("work") }
             // The kernel reports the timer first, because it has expired before the pipe becomes readable.
             while due.duration(to: .now) < .milliseconds(5) {}
-            write(output, "x", 1)
+            write(pipe.output, "x", 1)
         }
         try await handled.wait { $0.count == 3 }
-        loop.unregister(registration)
-        loop.runAndWait {}
-        for descriptor in ends { close(descriptor) }
+        pipe.close()
         #expect(handled.values.last == "timer")
     }
 
@@ -168,20 +187,13 @@ internal import Testing
     @Test func `data that arrived before a limit passed is read before the limit is judged`() async throws {
         let loop = try EventLoop(label: "test")
         let handled = Recorder<String>()
-        var ends: [CInt] = [0, 0]
-        try #require(pipe(&ends) == 0)
-        let (input, output) = (ends[0], ends[1])
-        let registration = try loop.register(input, for: .read) { _ in
-            var byte: UInt8 = 0
-            read(input, &byte, 1)
-            handled.record("data")
-        }
+        let pipe = try ReadPipe(loop) { handled.record("data") }
         loop.runAndWait {
             let start = BootInstant.now
             // The timer makes the next turn look at the limits. Its work takes longer than the limit.
             loop.schedule(at: start) { handled.record("timer") }
             loop.execute {
-                write(output, "x", 1)
+                write(pipe.output, "x", 1)
                 _ = loop.scheduleLimit(.milliseconds(10)) { handled.record("limit") }
                 let start = BootInstant.now
                 while start.duration(to: .now) < .milliseconds(20) {}
@@ -189,9 +201,7 @@ internal import Testing
             while start.duration(to: .now) < .milliseconds(5) {}
         }
         try await handled.wait { $0.count == 3 }
-        loop.unregister(registration)
-        loop.runAndWait {}
-        for descriptor in ends { close(descriptor) }
+        pipe.close()
         #expect(handled.values.filter { $0 != "timer" } == ["data", "limit"])
     }
 
