@@ -25,7 +25,7 @@ package actor CredentialResolver {
     struct Refreshed: Sendable {
         let credential: String
         /// The time at which the refresh began.
-        let began: Timestamp
+        let began: ContinuousClock.Instant
     }
 
     /// A provider, as the key of its calls. Calls of a provider that was replaced do not delay its successor.
@@ -274,7 +274,7 @@ extension CredentialResolver {
         _ sent: SentRequest?,
         _ session: SessionManager?
     ) async throws -> Bool {
-        let began = Timestamp.now
+        let began = ContinuousClock.now
         do {
             let isRefreshed = try await call(name) {
                 try await entry.credential.refresh(after: sent, session)

@@ -57,7 +57,12 @@ enum EventTriggers {
             "'request', OLD.host, OLD.label, OLD.id, OLD.state, NULL, NULL, NULL, NULL, NULL, NULL, OLD.tag, OLD.submitter"
         ),
         (
-            "event_closed", "UPDATE OF not_before ON main.lane WHEN OLD.not_before IS NOT NEW.not_before",
+            // A step of the wall clock changes the date `not_before`, but not the closure.
+            "event_closed",
+            """
+            UPDATE OF not_before ON main.lane
+            WHEN (OLD.not_before IS NULL, OLD.boot_not_before) IS NOT (NEW.not_before IS NULL, NEW.boot_not_before)
+            """,
             "'closure', NEW.host, NEW.label, NEW.not_before, NEW.closed_by"
         ),
         (

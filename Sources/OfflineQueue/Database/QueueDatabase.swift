@@ -171,14 +171,14 @@ enum QueueDatabase {
     private static func checkContent(_ database: Database) throws {
         let meta = """
             SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes
-            + is_paused) = 'integer' AND typeof(boot_id) = 'text'
+            + is_paused) = 'integer' AND typeof(trusted_offset) IN ('integer', 'null') AND typeof(boot_id) = 'text'
             """
         guard try Int.fetchOne(database, sql: meta) == 1 else {
             throw StoreFault.damaged("the table `meta` contains invalid values")
         }
         let lanes = """
             SELECT count(*) FROM lane WHERE mode NOT IN ('parallel', 'fifo') OR typeof(scheme || host || label) <> 'text'
-            OR typeof(id + port + is_paused + requests + bytes) <> 'integer'
+            OR typeof(id + port + is_paused + requests + bytes + boot_not_before + closure) <> 'integer'
             OR typeof(not_before) NOT IN ('integer', 'null')
             """
         guard try Int.fetchOne(database, sql: lanes) == 0 else {

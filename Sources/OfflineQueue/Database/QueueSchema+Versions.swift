@@ -1,5 +1,25 @@
 // The SQL statements of the migrations to version 3 and later, the newest first.
 
+// MARK: - Version 13
+
+extension QueueSchema {
+    static let version13 = """
+        -- The wall clock minus the boot clock when the kernel last reported the wall clock as synchronized during this
+        -- boot; NULL if it did not.
+        ALTER TABLE meta ADD COLUMN trusted_offset INTEGER;
+        UPDATE meta SET trusted_offset = clock_offset;
+        -- The time `finished_at` by the boot clock, and the number of the boot to which that clock belongs.
+        ALTER TABLE history ADD COLUMN finished_boot INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE history ADD COLUMN boot_finished_at INTEGER NOT NULL DEFAULT 0;
+        -- The time `not_before` by the clock of this boot, and the length of the closure in milliseconds.
+        ALTER TABLE lane ADD COLUMN boot_not_before INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE lane ADD COLUMN closure INTEGER NOT NULL DEFAULT 0;
+        -- Earlier versions did not store the length. A closure is at most as long as a day.
+        UPDATE lane SET closure = 86400000, boot_not_before = not_before - (SELECT clock_offset FROM meta)
+            WHERE not_before IS NOT NULL;
+        """
+}
+
 // MARK: - Version 12
 
 extension QueueSchema {

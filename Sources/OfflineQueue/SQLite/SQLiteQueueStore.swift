@@ -292,7 +292,7 @@ extension SQLiteQueueStore {
         }
     }
 
-    package func releaseRequests(heldForCredential name: String, triedBefore time: Timestamp?) async throws {
+    package func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?) async throws {
         // Proceeds in the order of the requests, so that it does not release a request again that is held again in the
         // meantime.
         var place: Int64? = 0

@@ -2,8 +2,7 @@ internal import CNetwatchLinux
 internal import Foundation
 internal import Glibc
 
-/// The clocks of a store. Rows contain times of the wall clock. A comparison with the boot clock, which cannot be set,
-/// shows whether these times can be trusted.
+/// The clocks of a store. ``StoredTimes`` says how the store uses them.
 package struct StoreClock: Sendable {
     /// The times of both clocks at one moment.
     package struct Reading: Hashable, Sendable {
@@ -28,6 +27,9 @@ package struct StoreClock: Sendable {
     /// Returns whether the kernel reports the wall clock as synchronized (adjtimex(2)); `nil` if a filter of system
     /// calls refuses the call. This takes longer than reading the clocks.
     package let isSynchronized: @Sendable () -> Bool?
+
+    /// Whether dates of this clock can be compared with those of other boots. An unknown state is not trusted.
+    var isTrusted: Bool { isSynchronized() == true }
 
     package init(
         bootID: String,

@@ -21,7 +21,7 @@ package enum StoreStatements {
 
     /// Selects a lane with the counters of the whole queue. While the queue is paused, every lane counts as paused.
     private static let laneColumns = """
-        SELECT id, scheme, host, port, label, mode, lane_constraints, not_before, requests, bytes,
+        SELECT id, scheme, host, port, label, mode, lane_constraints, not_before, boot_not_before, requests, bytes,
         is_paused OR (SELECT is_paused FROM meta) AS is_paused, (SELECT requests FROM meta) AS all_requests,
         (SELECT bytes FROM meta) AS all_bytes FROM lane
         """
@@ -61,7 +61,7 @@ package enum StoreStatements {
         """
 
     /// Argument 10 is the expiry time by the boot clock. `expire_at` is the same time by the wall clock, and
-    /// `StoreTransaction.followClock` adjusts it when the wall clock is set.
+    /// `StoredTimes` adjusts it when the wall clock is set.
     package static let insertRequest = """
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
         boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
@@ -200,10 +200,13 @@ package enum StoreStatements {
 
     package static let overrun = "UPDATE request SET busy_until = ?, overruns = overruns + 1 WHERE seq = ?"
 
+    /// The columns of `history` for the time at which a request finished, and their values.
+    static let (finish, finishValues) = ("finished_at, finished_boot, boot_finished_at", ":now, :boot, :sinceBoot")
+
     package static let insertHistory = """
-        INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
+        INSERT INTO history (state, \(finish), is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))
-        SELECT :state, :now, :whole, :kept, :attempts, :deferrals, ifnull(:status, last_status),
+        SELECT :state, \(finishValues), :whole, :kept, :attempts, :deferrals, ifnull(:status, last_status),
         iif(:state = 'delivered', NULL, ifnull(:detail, \(lastError))), host, label, mode,
         \(QueueSchema.fixedContent)
         FROM (SELECT id AS lane, host, label, mode FROM lane) JOIN request ON lane_id = lane
@@ -211,7 +214,7 @@ package enum StoreStatements {
         """
 
     package static let cancelDead = """
-        UPDATE history SET state = 'cancelled', finished_at = :now, is_whole = 0, kept_bytes = kept_bytes - :freed
+        UPDATE history SET state = 'cancelled', (\(finish)) = (\(finishValues)), is_whole = 0, kept_bytes = kept_bytes - :freed
         WHERE seq = :seq
         """
 

@@ -19,13 +19,20 @@ extension StoreTransaction {
             try execute(StoreStatements.overrun, [(now + overrun).milliseconds, request.sequence])
         }
         if let closure = conclusion.laneClosure {
-            let end = now + min(closure, settings.longestClosure)
-            try execute(
-                "UPDATE lane SET not_before = ?, closed_by = ? WHERE id = ?",
-                [end.milliseconds, conclusion.status, request.lane]
-            )
+            try close(request.lane, for: min(closure, settings.longestClosure), status: conclusion.status)
         }
         return true
+    }
+
+    private func close(_ lane: Int64, for closure: Duration, status: Int?) throws {
+        let end = now + closure
+        let length = end.milliseconds - now.milliseconds
+        try execute(
+            """
+            UPDATE lane SET not_before = ?, boot_not_before = ?, closure = ?, closed_by = ? WHERE id = ?
+            """,
+            [end.milliseconds, clock.sinceBoot + length, length, status, lane]
+        )
     }
 
     /// Returns the time until the request is due again. It may exceed the maximum if the server closed the lane for
@@ -89,9 +96,8 @@ extension StoreTransaction {
         try environment.events.during(ending.eventCause) {
             try execute(
                 StoreStatements.insertHistory,
-                [
-                    "state": request.state.name.rawValue, "now": now.milliseconds, "whole": isDead,
-                    "kept": kept,
+                moment &+ [
+                    "state": request.state.name.rawValue, "whole": isDead, "kept": kept,
                     "attempts": request.state.attempts, "deferrals": request.state.deferrals,
                     "status": outcome?.status, "detail": ending.description(after: outcome),
                     "seq": request.sequence,

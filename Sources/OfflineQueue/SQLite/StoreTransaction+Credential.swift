@@ -67,18 +67,24 @@ extension StoreTransaction {
     /// - Returns: The number of the last released request; `nil` if there may be no more.
     mutating func releaseRequests(
         heldForCredential name: String,
-        triedBefore time: Timestamp?,
+        triedBefore time: ContinuousClock.Instant?,
         after place: Int64
     ) throws -> Int64? {
         let held = try rows(
             StoreStatements.heldForCredential,
             [
-                "name": name, "latest": time?.milliseconds ?? .max, "after": place,
+                "name": name, "latest": time.map(date(of:))?.milliseconds ?? .max, "after": place,
                 "limit": Self.releasedAtOnce,
             ]
         )
         for row in held { try releaseForCredential(try StoredRequest(row: row)) }
         return held.count < Self.releasedAtOnce ? nil : try held.last?.place("seq", after: place)
+    }
+
+    /// Returns the date of a recent moment as the stored dates show it, rounded up.
+    private func date(of moment: ContinuousClock.Instant) -> Timestamp {
+        let elapsed = moment.duration(to: .now)
+        return environment.clock.read().wall - elapsed + .milliseconds(1)
     }
 
     private mutating func releaseForCredential(_ request: StoredRequest) throws {

@@ -13,15 +13,12 @@ extension StoreTransaction {
     func isExpired(_ row: StoredRow) throws -> Bool {
         if try row["boot"] == environment.boot { return try row["boot_expire_at"] <= clock.sinceBoot }
         return try row["expire_at"] <= now.milliseconds
-            && (environment.clock.isSynchronized() == true || row["life"] <= clock.sinceBoot)
+            && (environment.clock.isTrusted || row["life"] <= clock.sinceBoot)
     }
 
     /// The arguments of the statements that check whether the `expire_at` of a request can be trusted.
     private var trust: StatementArguments {
-        [
-            "boot": environment.boot, "trusted": environment.clock.isSynchronized() == true,
-            "sinceBoot": clock.sinceBoot,
-        ]
+        ["boot": environment.boot, "trusted": environment.clock.isTrusted, "sinceBoot": clock.sinceBoot]
     }
 
     mutating func expire() throws -> Duration? {
@@ -34,24 +31,14 @@ extension StoreTransaction {
 
     /// Adjusts the stored times after the wall clock was set.
     ///
-    /// The boot clock decides when requests of this boot expire. The stored expiry time is a time of the wall clock,
-    /// because one index must cover the requests of all boots.
-    ///
-    /// If the wall clock was set back, requests that were due seem to be due in the future. An empty claim would
-    /// correct that, but a busy lane may never have one, because new requests arrive.
+    /// If it was set back, requests that were due seem to be due in the future. An empty claim would correct that, but a
+    /// busy lane may never have one, because new requests arrive.
     private mutating func followClock() throws {
-        let known: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
-        // A difference of up to 1 s can result from slewing, and is ignored.
-        guard abs(known - clock.offset) > 1000 else { return }
-        try execute(
-            "UPDATE request SET expire_at = boot_expire_at + ? WHERE boot = ?",
-            [clock.offset, environment.boot]
-        )
-        try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
-        guard clock.offset < known else { return }
+        let times = StoredTimes(database: database, clock: clock, isTrusted: environment.clock.isTrusted)
+        guard let step = try times.followClock(boot: environment.boot), step < 0 else { return }
         try execute(
             StoreStatements.followClockBack,
-            ["step": clock.offset - known, "now": now.milliseconds, "busiest": busiest]
+            ["step": step, "now": now.milliseconds, "busiest": busiest]
         )
         changedLanes.formUnion(
             try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] as Int64 }
@@ -101,10 +88,16 @@ extension StoreTransaction {
         let retention = settings.retention
         var isMoreLeft = false
         for state in QueuedRequest.State.allCases where state.isFinal {
-            let age = state == .dead ? retention.dead : retention.done
+            let before = now - (state == .dead ? retention.dead : retention.done)
             let aged = try purge(
-                "\(Self.historyRows) WHERE state = :state AND finished_at <= :before LIMIT \(Self.batch)",
-                ["state": state.rawValue, "before": (now - age).milliseconds]
+                """
+                \(Self.historyRows) WHERE state = :state AND finished_at <= :before
+                AND (finished_boot = :boot OR :trusted OR :age <= :sinceBoot) LIMIT \(Self.batch)
+                """,
+                trust &+ [
+                    "state": state.rawValue, "before": before.milliseconds,
+                    "age": now.milliseconds - before.milliseconds,
+                ]
             )
             isMoreLeft = isMoreLeft || aged == Self.batch
             guard state != .dead else { continue }

@@ -249,7 +249,7 @@ extension StoreTransaction {
             "SELECT seq FROM request WHERE on_done IS NOT NULL AND state <> 'inflight' AND \(Part.isIn) ORDER BY seq",
             part.arguments
         )
-        try execute(Self.moveCancelled, part.arguments &+ ["now": now.milliseconds])
+        try execute(Self.moveCancelled, part.arguments &+ moment)
         try execute("DELETE FROM body WHERE seq IN (\(waiting))", part.arguments)
         _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
         for sequence in needed { try resolveDependents(of: sequence, isDelivered: false) }
@@ -260,9 +260,9 @@ extension StoreTransaction {
     /// Moves cancelled requests to `history`, like ``StoreStatements/insertHistory``, but without their bodies, which
     /// are not kept.
     private static let moveCancelled = """
-        INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
+        INSERT INTO history (state, \(StoreStatements.finish), is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))
-        SELECT 'cancelled', :now, 0, size - body_bytes, attempts, deferrals, last_status,
+        SELECT 'cancelled', \(StoreStatements.finishValues), 0, size - body_bytes, attempts, deferrals, last_status,
         \(StoreStatements.lastError),
         host, label, mode, \(QueueSchema.fixedContent)
         FROM (SELECT id AS lane, host, label, mode FROM lane) JOIN request ON lane_id = lane

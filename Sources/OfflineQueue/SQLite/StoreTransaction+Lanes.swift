@@ -4,7 +4,8 @@ internal import GRDB
 struct StoredLane {
     let id: Int64
     let key: LaneKey
-    let notBefore: Timestamp?
+    /// The end of the closure, in milliseconds by the boot clock; `nil` if no server closed the lane.
+    let notBefore: Int64?
     let isPaused: Bool
     /// The lane's unfinished requests.
     let load: StoreTransaction.Load
@@ -14,7 +15,7 @@ struct StoredLane {
     init(row: StoredRow) throws {
         id = try row["id"]
         key = try LaneKey(row: row)
-        notBefore = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:))
+        notBefore = try row.isNull("not_before") ? nil : row["boot_not_before"]
         isPaused = try row["is_paused"]
         load = try StoreTransaction.Load(requests: row["requests"], bytes: row["bytes"])
         queueLoad = try StoreTransaction.Load(requests: row["all_requests"], bytes: row["all_bytes"])
@@ -30,7 +31,9 @@ struct StoredLane {
     }
 
     func record(due: Duration?, in transaction: StoreTransaction) -> LaneRecord {
-        let closure = notBefore.map { min(transaction.until($0), transaction.settings.longestClosure) }
+        let closure = notBefore.map {
+            min(max(.zero, .milliseconds($0 - transaction.clock.sinceBoot)), transaction.settings.longestClosure)
+        }
         return LaneRecord(
             id: id,
             key: key,

@@ -32,13 +32,9 @@ struct StoreEnvironment: Sendable {
         self.directory = directory
         self.settings = CurrentSettings(settings)
         self.clock = clock
-        try database.execute(
-            sql: """
-                UPDATE meta SET owner_epoch = owner_epoch + 1, boot = boot + (boot_id <> :boot),
-                clock_offset = iif(boot_id = :boot, clock_offset, :offset), boot_id = :boot
-                """,
-            arguments: ["boot": clock.bootID, "offset": clock.read().offset]
-        )
+        let times = StoredTimes(database: database, clock: clock.read(), isTrusted: clock.isTrusted)
+        try times.begin(boot: clock.bootID)
+        try database.execute(sql: "UPDATE meta SET owner_epoch = owner_epoch + 1")
         let row = try database.row(StoreStatements.openedMeta)!
         (ownerEpoch, boot) = try (row["owner_epoch"], row["boot"])
         sealer = Sealer(keys: keys, lastKeyID: try row["key_id"], isLastKeyNeeded: try row["is_key_needed"])
@@ -96,6 +92,11 @@ struct StoreTransaction {
     }
 
     var now: Timestamp { clock.wall }
+
+    /// The current time as arguments of statements.
+    var moment: StatementArguments {
+        ["now": now.milliseconds, "boot": environment.boot, "sinceBoot": clock.sinceBoot]
+    }
 
     /// What the caller must do after the commit: post the records of `lanes` and the tags `completed`, and remove the
     /// spool files `freed`.

@@ -64,7 +64,8 @@ public struct QueuedRequest: Hashable, Sendable {
     /// that failed because the network was down, because a captive portal seemed to respond, or because this machine was
     /// short of descriptors, memory, threads or ports.
     public let deferrals: Int
-    /// The time at which the request was enqueued, by the wall clock at that moment.
+    /// The time at which the request was enqueued, by the wall clock. If the clock is set later during the same boot, the
+    /// time is adjusted.
     public let created: Date
     /// The time at which a pending request is tried next: when it is due, or when its lane opens if that is later.
     ///

@@ -273,11 +273,11 @@ internal import Testing
         try await bench.store.conclude(request, .retry(countsAsAttempt: true), delay: hour, laneClosure: hour)
         #expect(try await bench.reopen()[0].notBefore == hour)
         bench.clock.stepWall(day * -365)
-        #expect(try await bench.reopen()[0].notBefore == bench.settings.longestClosure)
+        #expect(try await bench.reopen()[0].notBefore == hour)
         await #expect(throws: QueueError.self) {
             _ = try await bench.store.reopen(LaneSelection(host: "unknown"), releasing: [])
         }
-        #expect(try await bench.reopen()[0].notBefore == bench.settings.longestClosure)
+        #expect(try await bench.reopen()[0].notBefore == hour)
         #expect(try await bench.store.reopen(releasing: [])[0].notBefore == nil)
     }
 

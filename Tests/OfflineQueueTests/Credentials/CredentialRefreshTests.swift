@@ -67,7 +67,7 @@ internal import Testing
         let queue = try await directory.openQueue(sender, signal: changes)
         let token = TestToken("old")
         try await register(token, next: TestToken("good"), in: queue)
-        let start = Timestamp.now
+        let start = ContinuousClock.now
         try await queue.enqueue(id: "locked", credential: "token")
         try await wait("locked", for: .held, in: queue)
         #expect(sender.attempts.count == 2 && token.refreshes == 1)

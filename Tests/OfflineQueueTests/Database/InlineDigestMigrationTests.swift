@@ -21,10 +21,7 @@ internal import Testing
     private func removeDigests() throws {
         try edit(
             directory,
-            """
-            ALTER TABLE request DROP COLUMN inline_sha256; ALTER TABLE history DROP COLUMN inline_sha256;
-            DELETE FROM grdb_migrations WHERE identifier = '12'; PRAGMA user_version = 11
-            """
+            OldSchema.withoutVersion13 + OldSchema.withoutVersion12
         )
     }
 
@@ -35,7 +32,7 @@ internal import Testing
         await old.close()
         try removeDigests()
         let store = try await directory.openStore(clock: clock)
-        #expect(try await store.pragma("user_version") == "12")
+        #expect(try await store.pragma("user_version") == "13")
         #expect(try await store.enqueue(try new("old", body: "hallo"))[0].outcome == .known)
         #expect(await errorCode { try await store.enqueue(try new("old", body: "longer")) } == .idConflict)
         #expect(

@@ -171,6 +171,7 @@ internal import Testing
 
     private static let folders = [
         "queue-2", "queue-3", "queue-4", "queue-5", "queue-8", "queue-9", "queue-10", "queue-11",
+        "queue-12", "queue-13",
     ]
 
     @Test(arguments: folders)

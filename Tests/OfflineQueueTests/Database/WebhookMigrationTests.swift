@@ -29,11 +29,10 @@ internal import Testing
         _ = try await store.edit(.cancel, cancelled)
         await store.close()
         try change(
-            """
-            ALTER TABLE history DROP COLUMN webhook_id; DROP INDEX request_submitter; DROP INDEX history_submitter;
-            ALTER TABLE request DROP COLUMN inline_sha256; ALTER TABLE history DROP COLUMN inline_sha256;
-            DELETE FROM grdb_migrations WHERE identifier IN ('11', '12'); PRAGMA user_version = 10
-            """
+            OldSchema.withoutVersion13 + OldSchema.withoutVersion12 + """
+                ALTER TABLE history DROP COLUMN webhook_id; DROP INDEX request_submitter; DROP INDEX history_submitter;
+                DELETE FROM grdb_migrations WHERE identifier = '11'; PRAGMA user_version = 10
+                """
         )
         return webhooks
     }

@@ -283,7 +283,7 @@ extension ModelRun {
         let reasons: Set<HoldReason> = pick([[], [.user], HoldReason.releasableByRestart])
         call = "reopen lanes, releasing \(reasons.map(\.rawValue))"
         let lanes = try await store.reopen(releasing: reasons)
-        for lane in model.lanes.keys { model.lanes[lane]!.closedUntil = nil }
+        for lane in model.lanes.keys { model.lanes[lane]!.closure = nil }
         model.release(reasons)
         try check(lanes)
         return true
@@ -300,7 +300,7 @@ extension ModelRun {
                 is: model.due(lane.key).map { .milliseconds($0) },
                 "due time of \(lane.key.text)"
             )
-            let closed = max(0, (model.lanes[lane.key]!.closedUntil ?? 0) - model.clock.wall)
+            let closed = model.closed(model.lanes[lane.key]!)
             let longest = model.settings.longestClosure.components.seconds * 1000
             let notBefore: Duration? = closed == 0 ? nil : .milliseconds(min(closed, longest))
             try expect(lane.notBefore, is: notBefore, "closure of \(lane.key.text)")

@@ -70,8 +70,8 @@ extension QueueModel {
         else { return false }
         let lane = live[index].lane
         if let closure = conclusion.laneClosure {
-            lanes[lane]!.closedUntil =
-                clock.wall + min(closure, settings.longestClosure).components.seconds * 1000
+            let length = min(closure, settings.longestClosure).components.seconds * 1000
+            lanes[lane]!.closure = Closure(end: clock.sinceBoot + length, length: length)
         }
         apply(conclusion, to: live[index])
         return true
@@ -219,7 +219,7 @@ extension QueueModel {
         var request = history[past]
         if edit == .cancel, request.state == .dead {
             history[past].state = .cancelled
-            history[past].finished = clock.wall
+            history[past].finish(at: clock)
             history[past].kept -= request.bodyBytes
             return .done(.cancelled)
         }

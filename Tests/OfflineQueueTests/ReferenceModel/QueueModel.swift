@@ -23,7 +23,7 @@ struct QueueModel {
         let priority: Int
         let size: Int64
         let bodyBytes: Int64
-        let created: Int64
+        var created: Int64
         let life: Int64
         let replaceKey: String?
         let maximumAttempts: Int?
@@ -49,6 +49,9 @@ struct QueueModel {
         var status: Int?
         var lastError: String?
         var finished: Int64?
+        /// The boot in which the request finished, and the time by its boot clock.
+        var finishedBoot = 0
+        var bootFinished: Int64 = 0
         var kept: Int64 = 0
         /// The position in the order of acceptance.
         let place: Int
@@ -63,7 +66,13 @@ struct QueueModel {
 
     struct Lane: Hashable {
         var isPaused = false
-        var closedUntil: Int64?
+        var closure: Closure?
+    }
+
+    /// The closure of a lane, by the clock of the current boot.
+    struct Closure: Hashable {
+        var end: Int64
+        let length: Int64
     }
 
     let settings: StoreSettings
@@ -77,11 +86,14 @@ struct QueueModel {
     private var ended = 0
     /// The difference between the wall clock and the boot clock at the last call of ``expire()``.
     private(set) var followed: Int64
+    /// The same difference when the clock was last known to be synchronized during this boot; `nil` if it never was.
+    private var trusted: Int64?
 
     init(settings: StoreSettings, clock: Clock) {
         self.settings = settings
         self.clock = clock
         followed = clock.offset
+        trusted = clock.isSynchronized ? clock.offset : nil
     }
 
     func index(of id: String) -> Int? { live.firstIndex { $0.id == id } }
@@ -125,7 +137,7 @@ extension QueueModel {
         ended += 1
         request.position = ended
         request.state = state
-        request.finished = clock.wall
+        request.finish(at: clock)
         request.reason = nil
         request.token = nil
         request.pendingEdit = nil
@@ -233,22 +245,33 @@ extension QueueModel {
         }
     }
 
-    mutating func expire() -> Int64? {
-        if followed != clock.offset {
-            let offset = clock.offset
-            let step = offset - followed
-            followed = offset
-            for request in live where request.boot == clock.boot {
-                change(request.id) { $0.wallEnd = $0.bootEnd + offset }
-            }
-            if step < 0 { followClockBack(by: step) }
+    private mutating func followClock() {
+        if clock.isSynchronized { trusted = clock.offset }
+        guard followed != clock.offset else { return }
+        let step = clock.offset - followed
+        let past = followed...(followed + clock.sinceBoot)
+        followed = clock.offset
+        for index in live.indices {
+            if live[index].boot == clock.boot { live[index].wallEnd = live[index].bootEnd + followed }
+            if past.contains(live[index].created) { live[index].created += step }
         }
+        for index in history.indices {
+            if history[index].finishedBoot == clock.boot {
+                history[index].finished = history[index].bootFinished + followed
+            }
+            if past.contains(history[index].created) { history[index].created += step }
+        }
+        if step < 0 { followClockBack(by: step) }
+    }
+
+    mutating func expire() -> Int64? {
+        followClock()
         let expired = live.filter { $0.state != .inflight && $0.wallEnd <= clock.wall && isExpired($0) }
         for request in expired.sorted(by: { ($0.wallEnd, $0.place) < ($1.wallEnd, $1.place) }) {
             end(request.id, .dead, error: "time to live exceeded")
         }
         purgeHistory()
-        for (key, lane) in lanes where !lane.isPaused && lane.closedUntil ?? 0 <= clock.wall {
+        for (key, lane) in lanes where !lane.isPaused && closed(lane) == 0 {
             if !live.contains(where: { $0.lane == key }) { lanes[key] = nil }
         }
         let counted = live.filter { request in
@@ -262,7 +285,10 @@ extension QueueModel {
         let retention = settings.retention
         for state in [QueuedRequest.State.delivered, .dead, .cancelled, .superseded] {
             let age = (state == .dead ? retention.dead : retention.done).components.seconds * 1000
-            history.removeAll { $0.state == state && $0.finished! <= clock.wall - age }
+            history.removeAll { request in
+                let isKnown = request.finishedBoot == clock.boot || clock.isSynchronized || age <= clock.sinceBoot
+                return request.state == state && request.finished! <= clock.wall - age && isKnown
+            }
             guard state != .dead else { continue }
             let newest = history.filter { $0.state == state }
                 .sorted { ($0.finished!, $0.position) > ($1.finished!, $1.position) }
@@ -275,9 +301,41 @@ extension QueueModel {
         }
     }
 
+    /// Returns for how long the lane is still closed.
+    func closed(_ lane: Lane) -> Int64 { max(0, (lane.closure?.end ?? 0) - clock.sinceBoot) }
+
+    /// Gives the times of the ended boot their meaning in the current one.
+    private mutating func rebooted() {
+        let ended = clock.boot - 1
+        let written =
+            live.filter { $0.boot == ended }.map { $0.bootEnd - $0.life }
+            + history.filter { $0.finishedBoot == ended }.map(\.bootFinished)
+            + lanes.values.compactMap(\.closure).map { $0.end - $0.length }
+        let last = written.max() ?? 0
+        let shift = clock.sinceBoot - last
+        for index in live.indices where live[index].boot == ended {
+            if trusted == nil { live[index].boot = clock.boot }
+            if trusted == nil { live[index].bootEnd += shift }
+            live[index].wallEnd = live[index].bootEnd + (trusted ?? clock.offset)
+        }
+        for index in history.indices where history[index].finishedBoot == ended {
+            if trusted == nil { history[index].finishedBoot = clock.boot }
+            if trusted == nil { history[index].bootFinished += shift }
+            history[index].finished = history[index].bootFinished + (trusted ?? clock.offset)
+        }
+        let isOffKnown = trusted != nil && clock.isSynchronized
+        let start = isOffKnown ? clock.wall - trusted! : last
+        for key in lanes.keys {
+            guard let closure = lanes[key]!.closure else { continue }
+            lanes[key]!.closure!.end = clock.sinceBoot + max(0, min(closure.length, closure.end - start))
+        }
+        followed = clock.offset
+        trusted = clock.isSynchronized ? clock.offset : nil
+    }
+
     /// Recovers the requests in flight, like a store that a new owner has opened.
     mutating func reopened(releasing reasons: Set<HoldReason>, isOtherBoot: Bool) {
-        if isOtherBoot { followed = clock.offset }
+        if isOtherBoot { rebooted() }
         for orphan in live where orphan.state == .inflight {
             let interruption = Conclusion(
                 sequence: 0,
@@ -299,5 +357,11 @@ extension QueueModel {
         waiting.removeAll { $0.state != .pending }
         let longest = settings.longestDelay.components.seconds * 1000
         return waiting.map(\.due).min().map { min(max(0, $0 - clock.wall), longest) }
+    }
+}
+
+extension QueueModel.Request {
+    mutating func finish(at clock: QueueModel.Clock) {
+        (finished, finishedBoot, bootFinished) = (clock.wall, clock.boot, clock.sinceBoot)
     }
 }

@@ -1,0 +1,14 @@
+/// The SQL statements that turn a store into one of an earlier version.
+enum OldSchema {
+    static let withoutVersion13 = """
+        ALTER TABLE meta DROP COLUMN trusted_offset;
+        ALTER TABLE history DROP COLUMN finished_boot; ALTER TABLE history DROP COLUMN boot_finished_at;
+        ALTER TABLE lane DROP COLUMN boot_not_before; ALTER TABLE lane DROP COLUMN closure;
+        DELETE FROM grdb_migrations WHERE identifier = '13'; PRAGMA user_version = 12;
+        """
+
+    static let withoutVersion12 = """
+        ALTER TABLE request DROP COLUMN inline_sha256; ALTER TABLE history DROP COLUMN inline_sha256;
+        DELETE FROM grdb_migrations WHERE identifier = '12'; PRAGMA user_version = 11;
+        """
+}
