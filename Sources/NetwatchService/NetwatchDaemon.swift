@@ -57,7 +57,7 @@ package struct NetwatchDaemon: Sendable {
             session: .bare(monitor: monitor),
             monitor: monitor
         )
-        for note in queue.openingNotes + [SystemBootID.note].compactMap(\.self) { logger.warning("\(note)") }
+        for note in queue.openingNotes + [BootID.note].compactMap(\.self) { logger.warning("\(note)") }
         let warnings = Task { for await warning in queue.warnings { logger.warning("\(warning)") } }
         defer { warnings.cancel() }
         await queue.use(credentials)

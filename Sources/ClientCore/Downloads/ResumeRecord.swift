@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 /// The data with which a download can be continued later, in this or another process. It is stored as readable JSON.
@@ -22,7 +23,7 @@ struct ResumeRecord: Hashable, Sendable {
     var received: Int64 = 0
     /// The number of bytes that are known to be on disk.
     var synced: Int64 = 0
-    /// The boot during which the record was written; see ``BootID``.
+    /// The boot during which the record was written; see `BootID`. Empty if that is not known.
     var bootID: String
     /// The absolute path of the partial file.
     var partialFile: String
@@ -52,7 +53,7 @@ struct ResumeRecord: Hashable, Sendable {
         self.url = url
         self.validator = validator
         self.total = total.count
-        self.bootID = BootID.current
+        self.bootID = BootID.current ?? ""
         self.partialFile = partialFile
         created = Self.now
         updated = created
@@ -90,7 +91,7 @@ struct ResumeRecord: Hashable, Sendable {
         var record = self
         record.received = received
         record.synced = synced
-        record.bootID = BootID.current
+        record.bootID = BootID.current ?? ""
         record.updated = Self.now
         return record
     }
@@ -101,7 +102,7 @@ struct ResumeRecord: Hashable, Sendable {
     /// If the record is from the current boot, all bytes are valid, even if the process was killed: they are on disk or
     /// in the kernel's memory. After a reboot, only synced bytes are valid.
     func usable(of length: Int64) -> Int64? {
-        if bootID == BootID.current, !bootID.isEmpty {
+        if let current = BootID.current, bootID == current {
             return length >= received && length <= total ?? .max ? length : nil
         }
         return length >= synced ? synced : nil

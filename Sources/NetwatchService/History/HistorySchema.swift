@@ -17,6 +17,9 @@ enum HistorySchema {
         migrator.registerMigration("3") { database in
             try database.execute(sql: version3)
         }
+        migrator.registerMigration("4") { database in
+            try database.execute(sql: version4)
+        }
         return migrator
     }
 
@@ -82,5 +85,16 @@ enum HistorySchema {
         -- The first value of `started_at`, which identifies the outage.
         ALTER TABLE hook_outage ADD COLUMN start_id INTEGER NOT NULL DEFAULT 0;
         UPDATE hook_outage SET start_id = started_at;
+        """
+
+    private static let version4 = """
+        -- clock: the time of `HistoryClock` when the row was last written. meta.boot_clock: its time when the boot of
+        -- `boot_id` began. Rows from before this version count as rows of an earlier boot.
+        ALTER TABLE meta ADD COLUMN clock INTEGER NOT NULL DEFAULT 1;
+        ALTER TABLE meta ADD COLUMN boot_clock INTEGER NOT NULL DEFAULT 1;
+        ALTER TABLE bucket ADD COLUMN clock INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE outage ADD COLUMN clock INTEGER NOT NULL DEFAULT 0;
+        DROP INDEX bucket_age;
+        CREATE INDEX bucket_age ON bucket (tier, clock);
         """
 }

@@ -21,18 +21,20 @@ extension HostHistory {
     static func write(
         _ event: HistoryBatch.OutageEvent,
         now: HostTracker.Moment,
+        _ clock: HistoryClock,
         _ database: Database
     ) throws {
         switch event {
         case .began(let host, let cause, let start, let reason):
             let id = try id(of: host, database)
             let time = start.wall(at: now)
-            try end("host_id = ?", [id], at: time, database)
+            try end("host_id = ?", [id], at: time, clock, database)
             try database.execute(
                 sql: """
-                    INSERT INTO outage (host_id, cause, started_at, started_boot, reason) VALUES (?, ?, ?, ?, ?)
+                    INSERT INTO outage (host_id, cause, started_at, started_boot, reason, clock)
+                    VALUES (?, ?, ?, ?, ?, ?)
                     """,
-                arguments: [id, cause.rawValue, time, start.boot?.nanoseconds, reason]
+                arguments: [id, cause.rawValue, time, start.boot?.nanoseconds, reason, clock.now]
             )
             try database.execute(
                 sql: """
@@ -42,7 +44,8 @@ extension HostHistory {
                 arguments: [id, cause.rawValue, time, start.boot?.nanoseconds, start.id]
             )
         case .ended(let host, let end):
-            try Self.end("host_id = ?", [try id(of: host, database)], at: end.wall(at: now), database)
+            let id = try id(of: host, database)
+            try Self.end("host_id = ?", [id], at: end.wall(at: now), clock, database)
         case .reportedUp(let host): try endHookOutage(of: host, database)
         case .watched(let hosts):
             let hooked = try hookOutages(database)
@@ -62,11 +65,14 @@ extension HostHistory {
         _ condition: String,
         _ arguments: StatementArguments,
         at time: Int64,
+        _ clock: HistoryClock,
         _ database: Database
     ) throws {
         try database.execute(
-            sql: "UPDATE outage SET ended_at = max(started_at, ?) WHERE ended_at IS NULL AND \(condition)",
-            arguments: [time] + arguments
+            sql: """
+                UPDATE outage SET ended_at = max(started_at, ?), clock = ? WHERE ended_at IS NULL AND \(condition)
+                """,
+            arguments: [time, clock.now] + arguments
         )
     }
 
@@ -78,9 +84,9 @@ extension HostHistory {
             sql: """
                 UPDATE outage SET started_boot = NULL WHERE ended_at IS NULL;
                 UPDATE hook_outage SET started_boot = NULL;
-                UPDATE meta SET written_boot = NULL;
                 """
         )
+        try HistoryClock.beginBoot(database)
         try database.execute(sql: "UPDATE meta SET boot_id = ?", arguments: [bootID])
     }
 
@@ -98,7 +104,7 @@ extension HostHistory {
                 try OutageTable.outage.restateStarts(at: now, database)
                 // After a reboot, both times of an outage are by the wall clock as it was set before.
                 let end = written.boot == nil ? written.recorded : written.wall(at: now)
-                try Self.end("true", [], at: end, database)
+                try Self.end("true", [], at: end, try HistoryClock(at: now, database), database)
             }
             let rows = try Row.fetchAll(
                 database,
@@ -151,24 +157,32 @@ extension HostHistory {
     /// - Parameters:
     ///   - host: The name of the host; `nil` for all hosts.
     ///   - since: Milliseconds since 1970.
+    ///   - now: The current time. The start of an outage that lasts is by the wall clock as it is set now.
     ///   - limit: The maximum number.
-    package func outages(of host: String?, since: Int64, limit: Int) async throws -> [Outage] {
+    package func outages(
+        of host: String?,
+        since: Int64,
+        now: HostTracker.Moment,
+        limit: Int
+    ) async throws -> [Outage] {
         try await read { database in
             let rows = try Row.fetchAll(
                 database,
                 sql: """
-                    SELECT name, cause, started_at, ended_at, reason FROM outage JOIN host ON host.id = host_id
+                    SELECT name, cause, started_at, started_boot, started_at AS start_id, ended_at, reason
+                    FROM outage JOIN host ON host.id = host_id
                     WHERE ifnull(ended_at, ?) >= ? AND (? IS NULL OR name = ?)
                     ORDER BY started_at DESC LIMIT ?
                     """,
                 arguments: [Int64.max, since, host, host, limit]
             )
             return rows.map { row in
-                Outage(
+                let end: Int64? = row["ended_at"]
+                return Outage(
                     host: row["name"],
                     cause: OutageCause(row),
-                    start: row["started_at"],
-                    end: row["ended_at"],
+                    start: end == nil ? HostTracker.Start(row).wall(at: now) : row["started_at"],
+                    end: end,
                     reason: row["reason"]
                 )
             }

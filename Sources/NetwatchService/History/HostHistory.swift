@@ -18,6 +18,7 @@ package final class HostHistory: Sendable {
     private let path: String
     /// How long outages and the buckets of days are kept, in seconds.
     private let retention: Atomic<Int64>
+    private let isSynchronized: @Sendable () -> Bool?
     private let database: DatabaseQueue
 
     /// Opens the database, or creates it with mode 0600.
@@ -26,13 +27,17 @@ package final class HostHistory: Sendable {
     ///   - retention: How long outages and the buckets of days are kept. Default 365 days.
     ///   - bootID: The kernel's id of this boot, or `nil` if it is not known. Times of the boot clock in the file are used
     ///     only within the boot in which they were written. Default: the system's id.
+    ///   - isSynchronized: Returns whether the wall clock is synchronized. An unknown state, `nil`, counts as no.
+    ///     Default: what the kernel reports.
     /// - Throws: ``HistoryFault`` if the file cannot be used, or belongs to a newer version.
     package init(
         path: String,
         retention: Duration = HostHistory.defaultRetention,
-        bootID: String? = StoreClock.system.bootID
+        bootID: String? = BootID.current,
+        isSynchronized: @escaping @Sendable () -> Bool? = StoreClock.system.isSynchronized
     ) throws {
         self.path = path
+        self.isSynchronized = isSynchronized
         self.retention = Atomic(retention.components.seconds)
         do {
             database = try Self.open(path)
@@ -98,17 +103,18 @@ package final class HostHistory: Sendable {
     /// - Parameter now: The current time.
     package func write(_ batch: HistoryBatch, now: HostTracker.Moment) async throws {
         try await write { database in
+            let clock = try HistoryClock(at: now, database)
             for table in OutageTable.allCases { try table.restateStarts(at: now, database) }
-            for event in batch.outages { try Self.write(event, now: now, database) }
+            for event in batch.outages { try Self.write(event, now: now, clock, database) }
             var ids: [String: Int64] = [:]
             for (key, bucket) in batch.buckets {
                 let id = try ids[key.host] ?? Self.id(of: key.host, database)
                 ids[key.host] = id
-                try Self.add(bucket, key, to: id, database)
+                try Self.add(bucket, key, to: id, clock, database)
             }
             try database.execute(
-                sql: "UPDATE meta SET written_at = ?, written_boot = ?",
-                arguments: [now.wall, now.boot.nanoseconds]
+                sql: "UPDATE meta SET written_at = ?, written_boot = ?, clock = ?",
+                arguments: [now.wall, now.boot.nanoseconds, clock.now]
             )
         }
     }
@@ -122,6 +128,7 @@ package final class HostHistory: Sendable {
         _ bucket: HistoryBucket,
         _ key: HistoryBatch.Key,
         to host: Int64,
+        _ clock: HistoryClock,
         _ database: Database
     ) throws {
         // Preparing the statements would take most of the time: a batch has three buckets for each host.
@@ -130,8 +137,9 @@ package final class HostHistory: Sendable {
         )
         let writing = try database.cachedStatement(
             sql: """
-                INSERT OR REPLACE INTO bucket (host_id, tier, start, up, remote, local, probes, failures, latencies)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO bucket
+                    (host_id, tier, start, up, remote, local, probes, failures, latencies, clock)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """
         )
         let arguments: StatementArguments = [host, key.tier.rawValue, key.start]
@@ -139,25 +147,33 @@ package final class HostHistory: Sendable {
         sum.add(bucket)
         try writing.execute(
             arguments: arguments
-                + [sum.up, sum.remote, sum.local, sum.probes, sum.failures, sum.latencies.stored]
+                + [sum.up, sum.remote, sum.local, sum.probes, sum.failures, sum.latencies.stored, clock.now]
         )
     }
 
-    /// Removes what is older than its retention, and hosts without any history.
-    ///
-    /// - Parameter now: Milliseconds since 1970.
-    package func removeOld(now: Int64) async throws {
+    /// Removes what is older than its retention, and hosts without any history. ``HistoryClock`` decides about the age.
+    package func removeOld(now: HostTracker.Moment) async throws {
         let retention = retention.load(ordering: .relaxed)
+        let wall = isSynchronized() == true ? now.wall : nil
         try await write { database in
+            let clock = try HistoryClock(at: now, database)
             for tier in HistoryTier.allCases {
-                try database.execute(
-                    sql: "DELETE FROM bucket WHERE tier = ? AND start < ?",
-                    arguments: [tier.rawValue, now / 1000 - (tier.retention ?? retention)]
+                try clock.deleteOld(
+                    from: "bucket",
+                    where: "tier = \(tier.rawValue)",
+                    date: "start * 1000",
+                    retention: tier.retention ?? retention,
+                    wall: wall,
+                    database
                 )
             }
-            try database.execute(
-                sql: "DELETE FROM outage WHERE ended_at < ?",
-                arguments: [now - retention * 1000]
+            try clock.deleteOld(
+                from: "outage",
+                where: "ended_at IS NOT NULL",
+                date: "ended_at",
+                retention: retention,
+                wall: wall,
+                database
             )
             try database.execute(
                 sql: """
@@ -187,17 +203,20 @@ package final class HostHistory: Sendable {
         }
     }
 
-    /// Returns the sum of the buckets from a time on, by host. The sums contain no latencies.
-    package func sums(_ tier: HistoryTier, since: Int64) async throws -> [String: HistoryBucket] {
+    /// Returns the sum of the buckets whose start is in a range, in seconds since 1970, by host. The sums contain no
+    /// latencies.
+    package func sums(_ tier: HistoryTier, in range: ClosedRange<Int64>) async throws -> [String:
+        HistoryBucket]
+    {
         try await read { database in
             let rows = try Row.fetchAll(
                 database,
                 sql: """
                     SELECT name, sum(up) AS up, sum(remote) AS remote, sum(local) AS local, sum(probes) AS probes,
                         sum(failures) AS failures, '' AS latencies
-                    FROM bucket JOIN host ON host.id = host_id WHERE tier = ? AND start >= ? GROUP BY name
+                    FROM bucket JOIN host ON host.id = host_id WHERE tier = ? AND start BETWEEN ? AND ? GROUP BY name
                     """,
-                arguments: [tier.rawValue, since]
+                arguments: [tier.rawValue, range.lowerBound, range.upperBound]
             )
             return Dictionary(rows.map { ($0["name"], HistoryBucket($0)) }) { first, _ in first }
         }

@@ -306,7 +306,7 @@ package actor HostMonitor {
             account()
             ticks += 1
             if ticks % Self.ticksPerWrite == 0 { await write() }
-            if ticks % (60 * Self.ticksPerWrite) == 1 { try? await history?.removeOld(now: clock().wall) }
+            if ticks % (60 * Self.ticksPerWrite) == 1 { try? await history?.removeOld(now: clock()) }
         }
     }
 

@@ -44,12 +44,14 @@ struct PageRoutes: Sendable {
         for host in try await state.hosts.all() {
             hosts.append((host, try await state.hosts.timeline(of: host.name, .day)))
         }
-        let since = (Int64(now.timeIntervalSince1970) - Self.outageWindow) * 1000
         let page = StatusPage(
             status: try await state.status(),
             hosts: hosts,
-            outages: try await state.hosts.history?.outages(of: nil, since: since, limit: Self.mostOutages)
-                ?? [],
+            outages: try await state.hosts.outages(
+                of: nil,
+                within: Self.outageWindow,
+                limit: Self.mostOutages
+            ),
             closedLanes: try await state.queue.statistics().closedLanes.map(ControlMessage.ClosedLane.init),
             hasHistory: state.hosts.history != nil,
             reload: await state.reloads.latest,

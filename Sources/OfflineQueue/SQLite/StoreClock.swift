@@ -1,6 +1,7 @@
 internal import CNetwatchLinux
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 
 /// The clocks of a store. ``StoredTimes`` says how the store uses them.
 package struct StoreClock: Sendable {
@@ -62,5 +63,5 @@ package struct StoreClock: Sendable {
 
     /// The id of this boot. If it is not known, each process uses a random id and counts as a separate boot. Readings
     /// of the boot clock from different boots are never compared.
-    private static let kernelBootID = SystemBootID.current ?? UUID().uuidString
+    private static let kernelBootID = BootID.current ?? UUID().uuidString
 }

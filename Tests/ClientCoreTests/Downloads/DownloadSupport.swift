@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 @testable internal import ClientCore
@@ -29,7 +30,7 @@ extension ResumeRecord {
             total: total,
             received: received,
             synced: 50,
-            bootID: BootID.current,
+            bootID: BootID.current ?? "",
             partialFile: partialFile,
             created: Date(timeIntervalSince1970: 1_700_000_000),
             updated: Date(timeIntervalSince1970: 1_700_000_100)

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
@@ -233,5 +234,20 @@ internal import Testing
     func `an HTTP date that a sender must not use is not a validator`(_ text: String) {
         #expect(HTTPDate.seconds(text) == 784_111_777)
         #expect(ResumeValidator(entityTag: nil, lastModified: text) == nil)
+    }
+
+    // MARK: Boots
+
+    @Test func `a record has the id of the boot`() {
+        #expect(record(wholeHead(1000))?.bootID == BootID.current)
+        #expect(ResumeRecord.sample().updated(received: 1, synced: 1).bootID == BootID.current)
+    }
+
+    @Test(arguments: ["", "11111111111111111111111111111111"])
+    func `after a reboot, or if the boot is not known, only synced bytes are used`(boot: String) {
+        var record = ResumeRecord.sample()
+        #expect(record.usable(of: 120) == 120)
+        record.bootID = boot
+        #expect(record.usable(of: 120) == 50)
     }
 }

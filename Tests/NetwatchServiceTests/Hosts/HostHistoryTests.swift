@@ -9,14 +9,14 @@ internal import Testing
     private typealias Start = HostTracker.Start
     private let history: HostHistory
     /// 2026-11-24 00:00:00 UTC, in milliseconds since 1970.
-    private static let midnight: Int64 = 1_795_478_400_000
+    static let midnight: Int64 = 1_795_478_400_000
 
     init() throws {
         directory = try ScratchDirectory()
         history = try HostHistory(path: directory.file("history.sqlite"))
     }
 
-    private static func span(_ state: HostState, _ start: Int64, _ end: Int64) -> HostTracker.Span {
+    static func span(_ state: HostState, _ start: Int64, _ end: Int64) -> HostTracker.Span {
         var tracker = HostTracker(fall: 1, rise: 1, now: .at(midnight + start * 1000))
         let report: HostReport =
             switch state {
@@ -80,49 +80,6 @@ internal import Testing
         #expect(starts(.minute).isEmpty && starts(.hour) == [3600] && starts(.day) == [0])
     }
 
-    @Test func `each tier is removed after its own time`() async throws {
-        var batch = HistoryBatch()
-        batch.add(Self.span(.up, 0, 60), of: "api")
-        try await history.write(batch, now: .at(Self.midnight))
-        let day: Int64 = 86_400_000
-        for (days, kept) in [(1, [1, 1, 1]), (2, [0, 1, 1]), (32, [0, 0, 1]), (367, [0, 0, 0])] {
-            try await history.removeOld(now: Self.midnight + Int64(days) * day)
-            var counts: [Int] = []
-            for tier in HistoryTier.allCases {
-                counts.append(try await history.buckets(of: "api", tier, since: 0).count)
-            }
-            #expect(counts == kept, "after \(days) days")
-        }
-    }
-
-    @Test func `days and outages are kept for the configured time`() async throws {
-        var batch = HistoryBatch()
-        batch.add(Self.span(.up, 0, 60), of: "api")
-        try await history.write(batch, now: .at(Self.midnight))
-        try await beginOutage()
-        _ = try await history.resume(now: .at(Self.midnight + 3_600_000))
-        let short = try HostHistory(path: directory.file("history.sqlite"), retention: .seconds(40 * 86_400))
-        for (days, kept) in [(39, 1), (42, 0)] {
-            try await short.removeOld(now: Self.midnight + Int64(days) * 86_400_000)
-            #expect(try await short.buckets(of: "api", .day, since: 0).count == kept, "after \(days) days")
-            let outages = try await short.outages(of: nil, since: 0, limit: 10)
-            #expect(outages.count == kept, "after \(days) days")
-        }
-        try short.close()
-    }
-
-    @Test func `a new retention applies to the next removal`() async throws {
-        var batch = HistoryBatch()
-        batch.add(Self.span(.up, 0, 60), of: "api")
-        try await history.write(batch, now: .at(Self.midnight))
-        let later = Self.midnight + 42 * 86_400_000
-        try await history.removeOld(now: later)
-        #expect(try await history.buckets(of: "api", .day, since: 0).count == 1)
-        history.use(retention: .seconds(40 * 86_400))
-        try await history.removeOld(now: later)
-        #expect(try await history.buckets(of: "api", .day, since: 0).isEmpty)
-    }
-
     private func beginOutage() async throws {
         var tracker = HostTracker(fall: 1, rise: 1, now: .at(Self.midnight))
         let down = tracker.take(.failure("timeout"), at: .at(Self.midnight))
@@ -140,7 +97,7 @@ internal import Testing
     @Test func `after a longer pause, an outage ended when the history was last written`() async throws {
         try await beginOutage()
         #expect(try await history.resume(now: .at(Self.midnight + 60_000 + 301_000)) == [:])
-        let outages = try await history.outages(of: "api", since: 0, limit: 10)
+        let outages = try await history.outages(of: "api", since: 0, now: .at(Self.midnight), limit: 10)
         #expect(outages.map(\.end) == [Self.midnight + 60_000])
         #expect(outages.map(\.reason) == ["timeout"])
     }
@@ -150,8 +107,12 @@ internal import Testing
     private static let twoWeeks: Int64 = 14 * 86_400_000
 
     /// Returns the times of the only outage in seconds since midnight.
-    private static func times(in history: HostHistory) async throws -> [Int64?] {
-        let outage = try #require(try await history.outages(of: "api", since: 0, limit: 10).first)
+    private static func times(
+        in history: HostHistory,
+        at now: HostTracker.Moment = .at(midnight)
+    ) async throws -> [Int64?] {
+        let outages = try await history.outages(of: "api", since: 0, now: now, limit: 10)
+        let outage = try #require(outages.first)
         return [outage.start, outage.end].map { $0.map { ($0 - midnight) / 1000 } }
     }
 
@@ -167,8 +128,9 @@ internal import Testing
     ) async throws {
         try await beginOutage()
         let minute = HostTracker.Moment.at(Self.midnight + 120_000, step: step)
+        #expect(try await Self.times(in: history, at: minute) == [step / 1000, nil])
         try await history.write(HistoryBatch(), now: minute)
-        #expect(try await Self.times(in: history) == [step / 1000, nil])
+        #expect(try await Self.times(in: history, at: minute) == [step / 1000, nil])
         var batch = HistoryBatch()
         let end = HostTracker.Moment.at(Self.midnight + 180_000, step: step)
         batch.endOutage(of: "api", at: Start(end))
@@ -230,7 +192,7 @@ internal import Testing
     // MARK: Outages for hooks
 
     /// Returns the changes of a host with the given reports, one per second from midnight on.
-    private static func batch(_ reports: HostReport..., of host: String = "api") -> HistoryBatch {
+    static func batch(_ reports: HostReport..., of host: String = "api") -> HistoryBatch {
         func moment(_ seconds: Int) -> HostTracker.Moment {
             .at(midnight + Int64(seconds) * 1000)
         }
@@ -270,7 +232,7 @@ internal import Testing
         batch.shrink(to: 3)
         #expect(batch.outages.count == 3)
         try await history.write(batch, now: .at(Self.midnight + 10_000))
-        let outages = try await history.outages(of: "api", since: 0, limit: 10)
+        let outages = try await history.outages(of: "api", since: 0, now: .at(Self.midnight), limit: 10)
         #expect(outages.count == 2, "\(outages)")
         #expect(Set(outages.map(\.cause)) == [.remote, .local])
         #expect(outages.first { $0.cause == .remote }?.end == Self.midnight + 1000)

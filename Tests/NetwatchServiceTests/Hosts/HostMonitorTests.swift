@@ -140,7 +140,7 @@ internal import Testing
         try await stored.wait { !$0.isEmpty }
         running.cancel()
         await running.value
-        let outages = try await history.outages(of: "far", since: 0, limit: 10)
+        let outages = try await history.outages(of: "far", since: 0, now: .now, limit: 10)
         #expect(outages.count == 1 && outages.first?.end == nil, "\(outages)")
     }
 
@@ -284,7 +284,7 @@ internal import Testing
         #expect(messages.values.contains("host `far` is up; it was down since \(began)"))
         #expect(stored.values[1].contains("\"down_since\":\"\(began)\""))
         #expect(stored.values[1].contains("\"up_since\":\"\(ended)\""))
-        let outages = try await history.outages(of: "far", since: 0, limit: 10)
+        let outages = try await history.outages(of: "far", since: 0, now: .now, limit: 10)
         #expect(outages.map(\.start) == [start] && outages.map(\.end) == [end.wall])
         withExtendedLifetime(directory) {}
     }

@@ -1,13 +1,15 @@
 internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
 internal import Testing
 
-@testable internal import OfflineQueue
-
 /// The id of the boot, read from files that stand for those of `/proc`.
-@Suite struct SystemBootIDTests {
+@Suite struct BootIDTests {
     private static let kernel = "2f9e6cb4-9d5a-4f0e-8a35-0b7c1d9e4a11\n"
     private static let digits = "2f9e6cb49d5a4f0e8a350b7c1d9e4a11"
-    private let proc = TemporaryDirectory(marker: "proc")
+    private let proc: ScratchDirectory
+
+    init() throws { proc = try ScratchDirectory() }
 
     private func write(_ text: String, to path: String) throws {
         let file = URL(filePath: "\(proc.path)/\(path)")
@@ -19,8 +21,7 @@ internal import Testing
     }
 
     private func read(_ variable: String? = nil) -> String? {
-        let environment = variable.map { [SystemBootID.variable: $0] } ?? [:]
-        return SystemBootID.read(proc: proc.path, environment: environment)
+        BootID.read(proc: proc.path, given: variable)
     }
 
     @Test func `the service manager's id is used if the kernel's is hidden, and both are equal`() throws {

@@ -1,30 +1,22 @@
-internal import Foundation
+internal import Glibc
 
-/// The identity of the boot to which readings of the boot clock belong.
-package enum SystemBootID {
+/// The identity of the boot to which readings of the boot clock belong, and during which the kernel keeps what was
+/// written to files.
+package enum BootID {
     /// The environment variable from which the id is read if `/proc` hides the kernel's. The systemd unit sets it to
     /// `%b`, because `ProcSubset=pid` hides the file.
-    static let variable = "NETWATCH_BOOT_ID"
+    package static let variable = "NETWATCH_BOOT_ID"
 
     /// The id of this boot; `nil` if it is not known.
-    static let current = read()
-
-    /// A note for the log if the id of this boot is not known.
-    package static var note: String? {
-        guard current == nil else { return nil }
-        return "the id of this boot cannot be read from /proc/sys/kernel/random/boot_id or from the variable "
-            + "\(variable), so each start counts as a reboot, after which times to live are measured by the wall clock; "
-            + "add `Environment=\(variable)=%b` to the unit"
-    }
+    package static let current = read(given: getenv(variable).map { String(cString: $0) })
 
     /// Returns the id of this boot; `nil` if it is not known.
     ///
-    /// - Parameter proc: The directory that stands for `/proc`, for tests.
-    static func read(
-        proc: String = "/proc",
-        environment: [String: String] = ProcessInfo.processInfo.environment
-    ) -> String? {
-        let kernel = contents("\(proc)/sys/kernel/random/boot_id") ?? environment[variable] ?? ""
+    /// - Parameters:
+    ///   - proc: The directory that stands for `/proc`, for tests.
+    ///   - given: The value of the environment variable; `nil` if it is not set.
+    package static func read(proc: String = "/proc", given: String?) -> String? {
+        let kernel = contents("\(proc)/sys/kernel/random/boot_id") ?? given ?? ""
         // random(4) writes a UUID with hyphens, and systemd.unit(5) the same 32 digits without.
         let id = kernel.filter(\.isHexDigit).lowercased()
         guard id.count == 32 else { return nil }
@@ -41,7 +33,12 @@ package enum SystemBootID {
         return fields.allSatisfy { $0 == "0" } ? nil : fields.joined(separator: ".")
     }
 
+    /// Returns the beginning of a file, of 1 KiB. The files that are read here have less than 100 bytes.
     private static func contents(_ path: String) -> String? {
-        try? String(contentsOfFile: path, encoding: .utf8)
+        guard let file = fopen(path, "re") else { return nil }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 }
