@@ -11,7 +11,8 @@ final class QueueMeter: Sendable {
 
     struct Values {
         var attempts: [Result: Int] = [:]
-        /// From the time when each request was stored to its delivery, by the wall clock.
+        /// From the time when each request was stored to its delivery, by the wall clock. If the clock is set, this is
+        /// wrong until the store has adjusted its times, within a minute.
         var delays = DurationHistogram(limits: QueueMeter.delayLimits)
     }
 

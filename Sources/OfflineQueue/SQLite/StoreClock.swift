@@ -46,22 +46,22 @@ package struct StoreClock: Sendable {
     package static let system = StoreClock(
         bootID: kernelBootID,
         isSynchronized: systemIsSynchronized,
-        read: {
-            var boot = timespec()
-            clock_gettime(CLOCK_BOOTTIME, &boot)
-            return Reading(
-                wall: .now,
-                sinceBoot: Int64(boot.tv_sec) * 1000 + Int64(boot.tv_nsec) / 1_000_000
-            )
-        }
+        read: { Reading(wall: .now, sinceBoot: bootClock() - firstReading) }
     )
+
+    private static func bootClock() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
 
     private static func systemIsSynchronized() -> Bool? {
         let (state, timeError) = (netwatch_clock_state(), CInt(5))
         return state < 0 ? nil : state != timeError
     }
 
-    /// The id of this boot. If it is not known, each process uses a random id and counts as a separate boot. Readings
-    /// of the boot clock from different boots are never compared.
+    /// The id of this boot. If it is not known, each process uses a random id and counts as a separate boot, which
+    /// begins with the first reading. Readings of the boot clock from different boots are never compared.
     private static let kernelBootID = BootID.current ?? UUID().uuidString
+    private static let firstReading = BootID.current == nil ? bootClock() : 0
 }
