@@ -52,7 +52,12 @@ internal import Testing
         try await service.hasLogged("host `far` is up")
         try testbed.setCable(connected: false)
         try await service.hasLogged("host `far` is down (local)")
-        // Wherever the crash interrupts the report, the next run completes it.
+        // The log comes first. From the moment at which the outage is stored, the next run completes its report.
+        try await until(changesIn: "\(directory.path)/state") {
+            let history = try await service.run("history", "far", "--format", "json")
+            let outages = try Command.json(try #require(history.output.first))["outages"] as? [Any]
+            return outages?.count == 1
+        }
         try await service.kill()
         service = try await start()
         try testbed.setCable(connected: true)

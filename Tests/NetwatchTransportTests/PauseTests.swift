@@ -33,15 +33,25 @@ internal import Testing
         at isMoment: @escaping @Sendable (TransferEvent) -> Bool
     ) async -> (TransferID, TransferRecorder) {
         let recorder = TransferRecorder()
-        let own = Recorder<TransferID>()
-        // The transfer must deliver nothing until its id is recorded.
+        let own = Lock<(id: TransferID?, isMissed: Bool)>((nil, false))
         let id = await engine.start(request, pausing: .all) { [engine] event in
             // The pause must come before the event is recorded, because the test reacts to the recorded event.
-            if isMoment(event), let id = own.values.first { engine.pause(id, directions) }
+            if isMoment(event) {
+                let id = own.withLock { own in
+                    own.isMissed = own.id == nil
+                    return own.id
+                }
+                if let id { engine.pause(id, directions) }
+            }
             recorder.deliver(event)
         }
-        own.record(id)
+        // A paused transfer receives no body, but it may have delivered the head before its id was known.
+        let isMissed = own.withLock { own in
+            own.id = id
+            return own.isMissed
+        }
         engine.resume(id)
+        if isMissed { engine.pause(id, directions) }
         return (id, recorder)
     }
 
