@@ -38,7 +38,7 @@ private struct PromptSender: AttemptSender {
 }
 
 private struct OpenGate: HostGate {
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         AsyncStream { $0.yield(.reachable(generation: 1)) }
     }
 }

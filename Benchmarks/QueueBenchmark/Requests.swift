@@ -102,7 +102,7 @@ extension AttemptOutcome {
 
 /// A gate that reports every host as not reachable, so that a running queue sends nothing.
 struct ClosedGate: HostGate {
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         AsyncStream { $0.yield(.notReachable) }
     }
 }

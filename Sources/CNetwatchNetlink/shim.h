@@ -19,7 +19,6 @@
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/vxlan.h>
-#include <netlink/route/rule.h>
 #include <netlink/socket.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,15 +88,12 @@ static inline int netwatch_receive(
     return count;
 }
 
-// Casts from objects to `struct rtnl_link`, `struct rtnl_addr` and `struct rtnl_rule`. libnl defines such casts as macros, or not at all.
+// Casts from objects to `struct rtnl_link` and `struct rtnl_addr`. libnl defines such casts as macros, or not at all.
 static inline struct rtnl_link *netwatch_link(struct nl_object *object) {
     return (struct rtnl_link *)object;
 }
 static inline struct rtnl_addr *netwatch_address(struct nl_object *object) {
     return (struct rtnl_addr *)object;
-}
-static inline struct rtnl_rule *netwatch_rule(struct nl_object *object) {
-    return (struct rtnl_rule *)object;
 }
 
 #endif

@@ -73,7 +73,7 @@ package struct StoredQueue: Sendable {
 
 /// A gate that reports no state, because nothing is sent.
 private struct NoGate: HostGate {
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         AsyncStream { $0.finish() }
     }
 }

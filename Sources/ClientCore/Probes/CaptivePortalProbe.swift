@@ -107,6 +107,8 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         await run(to: host, over: [path])
     }
 
+    package var destinationPort: UInt16? { nil }
+
     package func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult {
         var request = TransferRequest(probing: url, for: host, over: paths, timeout: timeout)
         switch question {

@@ -121,6 +121,8 @@ public struct HTTPProbe: Probe, RacingProbe {
     /// The scheme of the URL: `http` or `https`.
     public var name: String { url.scheme?.lowercased() ?? "" }
 
+    package var destinationPort: UInt16? { url.effectivePort.flatMap { UInt16(exactly: $0) } }
+
     /// Sends one request.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
         await run(to: host, over: [path])

@@ -204,27 +204,25 @@ package final class RequestSocket {
         return result
     }
 
-    /// Returns whether a policy rule for IPv4 depends on the source address of a packet (`from`).
+    /// Returns the properties of packets on which the policy rules of both families depend.
     ///
-    /// Returns `true` if this cannot be determined: the rules change meanwhile, or the kernel does not list them, for
-    /// example because it has no policy rules.
-    package func hasIPv4SourceRules() -> Bool {
-        var header = fib_rule_hdr()
-        header.family = IPAddress.Family.ipv4.number
-        let rules: Dump<Bool>
+    /// Returns all properties if this cannot be determined: the rules change meanwhile, or the kernel does not list
+    /// them, for example because it has no policy rules.
+    package func ruleSelectors() -> RuleSelectors {
+        let rules: Dump<RuleSelectors>
         do throws(SystemError) {
             rules = try dump(
                 type: CInt(RTM_GETRULE),
                 replyType: CInt(RTM_NEWRULE),
-                header: header,
+                header: fib_rule_hdr(),
                 // The notification of the change causes another call.
                 attempts: 1
-            ) { rtnl_rule_get_src(netwatch_rule($0)) != nil }
+            ) { (rules, message) in rules.addRule(message) }
         } catch {
             discardReplies()
-            return true
+            return .all
         }
-        return rules.isInterrupted || rules.malformed > 0 || rules.elements.contains(true)
+        return rules.isInterrupted || rules.malformed > 0 ? .all : RuleSelectors(rules.elements)
     }
 
     /// Reads a table of the kernel. If the table changes meanwhile, reads it again.
@@ -232,21 +230,36 @@ package final class RequestSocket {
     /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
     /// consistent result, and each change causes another lookup.
     ///
-    /// - Parameter attempts: The maximum number of readings. Default: 5.
+    /// - Parameter element: Returns the element of an object that libnl has parsed; `nil` for none.
     /// - Throws: ``SystemError`` if the kernel ends the dump with an error, or not all replies arrive.
     func dump<Element>(
         type: CInt,
         replyType: CInt,
         header: some BitwiseCopyable,
         extendedMask: UInt32? = nil,
-        attempts: Int = 5,
         element: (OpaquePointer) -> Element?
+    ) throws(SystemError) -> Dump<Element> {
+        try dump(type: type, replyType: replyType, header: header, extendedMask: extendedMask) {
+            (result, message) throws(SystemError) in try result.add(message, element)
+        }
+    }
+
+    /// - Parameters:
+    ///   - attempts: The maximum number of readings. Default: 5.
+    ///   - add: Adds the elements of one message to the result.
+    private func dump<Element>(
+        type: CInt,
+        replyType: CInt,
+        header: some BitwiseCopyable,
+        extendedMask: UInt32? = nil,
+        attempts: Int = 5,
+        add: (inout Dump<Element>, NetlinkMessage) throws(SystemError) -> Void
     ) throws(SystemError) -> Dump<Element> {
         var result = Dump<Element>()
         for _ in 0..<attempts {
             let request = try NetlinkRequest.message(type: type, flags: CInt(NLM_F_DUMP), header: header)
             if let extendedMask { try request.put(CInt(IFLA_EXT_MASK), extendedMask) }
-            result = try collect(replyType, replyTo: try handle.send(request), element: element)
+            result = try collect(replyType, replyTo: try handle.send(request), add: add)
             if !result.isInterrupted { break }
         }
         return result
@@ -255,7 +268,7 @@ package final class RequestSocket {
     private func collect<Element>(
         _ type: CInt,
         replyTo sequenceNumber: UInt32,
-        element: (OpaquePointer) -> Element?
+        add: (inout Dump<Element>, NetlinkMessage) throws(SystemError) -> Void
     ) throws(SystemError) -> Dump<Element> {
         var result = Dump<Element>()
         while let datagram = try receive() {
@@ -274,7 +287,7 @@ package final class RequestSocket {
                     return result
                 // Other message types must not reach libnl's parsers: libnl creates a different type of object for each
                 // message type.
-                case type: try result.add(message, element)
+                case type: try add(&result, message)
                 default: result.malformed += 1
                 }
             }
@@ -337,6 +350,14 @@ extension RequestSocket.Dump {
     }
 }
 
+extension RequestSocket.Dump<RuleSelectors> {
+    /// Adds the selectors of a policy rule, unless it has none of those that matter.
+    fileprivate mutating func addRule(_ message: NetlinkMessage) {
+        guard let selectors = RuleSelectors(message) else { return malformed += 1 }
+        if !selectors.isEmpty { elements.append(selectors) }
+    }
+}
+
 // MARK: - Fuzzing
 
 extension RequestSocket {
@@ -353,8 +374,8 @@ extension RequestSocket {
                 var addresses = Dump<InterfaceAddress>()
                 try? addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
             case CInt(RTM_NEWRULE), CInt(RTM_DELRULE):
-                var rules = Dump<Bool>()
-                try? rules.add(message) { rtnl_rule_get_src(netwatch_rule($0)) != nil }
+                var rules = Dump<RuleSelectors>()
+                rules.addRule(message)
             default: break
             }
         }

@@ -25,7 +25,8 @@ final class ConnectionRoutes {
     private let socket: RequestSocket
     private let chooseSource: (RouteQuery) throws(SystemError) -> IPAddress?
     private let ignoredFamilies: Set<IPAddress.Family>
-    private var hasIPv4SourceRules = true
+    /// The properties of packets on which the policy rules depend. All of them until the rules have been read.
+    private(set) var ruleSelectors = RuleSelectors.all
 
     /// - Parameters:
     ///   - socket: The socket for the lookups.
@@ -42,10 +43,10 @@ final class ConnectionRoutes {
         self.chooseSource = chooseSource
     }
 
-    /// Reads from the policy rules whether IPv4 lookups depend on the source address.
+    /// Reads from the policy rules on what the lookups depend.
     func readRules() {
-        // If this cannot be determined, the second lookup may be unnecessary, but is harmless.
-        hasIPv4SourceRules = socket.hasIPv4SourceRules()
+        // If this cannot be determined, some lookups may be unnecessary, but are harmless.
+        ruleSelectors = socket.ruleSelectors()
     }
 
     /// Looks up routes, and returns the results in the same order.
@@ -87,7 +88,8 @@ final class ConnectionRoutes {
         switch (family, answer.lookup) {
         case (.ipv4, .route(let route)):
             // The choice between several next hops depends on the source, too.
-            return hasIPv4SourceRules || answer.mayHaveSeveralNextHops ? route.source : nil
+            let dependsOnSource = ruleSelectors.contains(.ipv4Source) || answer.mayHaveSeveralNextHops
+            return dependsOnSource ? route.source : nil
         case (.ipv6, .refused):
             return interfaces.hasRoutableIPv6Address ? try chooseSource(query) : nil
         default:

@@ -118,6 +118,9 @@ final class PathReader {
         return findings.contains { if case .route = $0.answer.tableMatch { true } else { false } }
     }
 
+    /// Whether the path to an address may depend on the port, because a policy rule does.
+    var dependsOnPorts: Bool { routes.ruleSelectors.contains(.destinationPort) }
+
     /// The maximum number of addresses per call of ``lookUp(_:)``.
     static let batchSize = RequestSocket.batchSize
 

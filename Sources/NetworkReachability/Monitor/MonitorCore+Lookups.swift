@@ -22,6 +22,7 @@ extension MonitorCore {
     /// process's resolver.
     func readInterfaces() {
         snapshots.markStale()
+        defer { distinguishPorts() }
         guard let reader = connection?.reader else { return }
         let before = reader.interfaces
         do {
@@ -42,6 +43,14 @@ extension MonitorCore {
             // While the process exits, the last statuses stay.
             if error.errno != ECANCELED { disconnect(error) }
         }
+    }
+
+    /// Gives each port of an address a lookup while a policy rule depends on the port, or may do so because the rules
+    /// cannot be read.
+    private func distinguishPorts() {
+        let dependsOnPorts = connection?.reader.dependsOnPorts ?? true
+        let isEnabled = dependsOnPorts && !configuration.faults.ignoresPorts
+        for target in addresses.distinguishPorts(isEnabled, of: targets.values) { target.isOverdue = true }
     }
 
     /// The maximum number of addresses that are looked up in one turn of the loop: 256, which takes about 1 ms.
@@ -159,13 +168,13 @@ extension MonitorCore {
         guard let status else { return }
         if generation != nil { statistics.statusChanges += 1 }
         for subscriber in target.subscribers { outbox.put(status, for: subscriber) }
-        if resolvesOnChange, let generation, generation != status.pathGeneration {
-            resolve(target, .pathChange)
+        if resolvesOnChange, let generation, generation != status.pathGeneration, let name = target.name {
+            changedNames.insert(name.text)
         }
         if target === general {
             snapshots.markStale()
             updateUnresolved(now: now)
-            for target in targets.values where target.slots.isEmpty { resolve(target, .pathChange) }
+            changedNames.formUnion(names.withoutAddresses)
         }
     }
 

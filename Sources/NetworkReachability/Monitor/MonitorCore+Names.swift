@@ -7,29 +7,38 @@ extension MonitorCore {
     /// Names that are not reachable come first, because the budget delays the later ones.
     func resolveAll() {
         names.renew()
-        let named = targets.values.filter { $0.name != nil }
+        changedNames = []
+        let all = names.all
         for isReachable in [false, true] {
-            for target in named where (target.name?.resolution.isReachable == true) == isReachable {
-                resolve(target, .networkChange)
+            for name in all where (name.resolution.isReachable == true) == isReachable {
+                resolve(name, .networkChange)
             }
         }
     }
 
-    /// Looks up the name of a target, now or when the budget allows it. Has no effect for a target that needs no
-    /// lookup.
-    func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
-        guard let name = target.name else { return }
-        let lookup = names.request(name, cause, now: now)
-        if let lookup { start(lookup, of: name, target.key) }
-        wakeUps.set(target, target.nextDue)
+    /// Looks up the names whose path has changed in this turn, each once.
+    func resolveChanged() {
+        while let text = changedNames.popFirst() {
+            if let name = names[text] { resolve(name, .pathChange) }
+        }
     }
 
-    private func start(_ lookup: NameResolution.Lookup, of name: WatchedName, _ key: WatchKey) {
+    /// Looks up a name, now or when the budget allows it.
+    func resolve(_ name: WatchedName, _ cause: NameResolution.Cause = .schedule) {
+        let isChanged = changedNames.remove(name.text) != nil
+        let lookup = names.request(name, isChanged && cause == .schedule ? .pathChange : cause, now: now)
+        if let lookup { start(lookup, of: name) }
+        for target in targets(of: name) { wakeUps.set(target, target.nextDue) }
+    }
+
+    private func targets(of name: WatchedName) -> [WatchedTarget] { name.targets.compactMap { targets[$0] } }
+
+    private func start(_ lookup: NameResolution.Lookup, of name: WatchedName) {
         watchResolverConfiguration()
         statistics.nameLookups += 1
-        names.start(name) { [weak self] outcome in
+        names.start(name) { [weak self, text = name.text] outcome in
             guard let self else { return }
-            loop.execute(on: self) { $0.resolved(key, lookup, outcome) }
+            loop.execute(on: self) { $0.resolved(text, lookup, outcome) }
         }
     }
 
@@ -41,14 +50,15 @@ extension MonitorCore {
         }
     }
 
-    private func resolved(_ key: WatchKey, _ lookup: NameResolution.Lookup, _ outcome: NameResolver.Outcome) {
-        guard let target = targets[key], let name = target.name else { return }
+    private func resolved(_ text: String, _ lookup: NameResolution.Lookup, _ outcome: NameResolver.Outcome) {
+        guard let name = names[text] else { return }
         let now = self.now
         let needsAnotherLookup = name.resolution.end(lookup, outcome, now: now, random: .random(in: 0...1))
-        assign(name.resolution.addresses, to: target)
+        let targets = targets(of: name)
+        for target in targets { assign(name.resolution.addresses, to: target) }
         refreshMarked(now: now, resolvesOnChange: false)
-        updateStatus(of: target, now: now, resolvesOnChange: false)
-        if needsAnotherLookup { resolve(target, .pathChange) }
+        for target in targets { updateStatus(of: target, now: now, resolvesOnChange: false) }
+        if needsAnotherLookup { resolve(name, .pathChange) }
         finish()
     }
 }

@@ -14,32 +14,19 @@ extension MonitorCore {
 
     private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
         let now = self.now
-        let target = WatchedTarget(
-            key,
-            settle: configuration.settle,
-            refreshInterval: configuration.nameRefreshInterval,
-            now: now,
-            subscriber: subscriber
-        )
+        let name = names.add(key, now: now)
+        let target = WatchedTarget(key, settle: configuration.settle, name: name, subscriber: subscriber)
         targets[key] = target
         switch key.target {
         case .general:
             assign(configuration.generalAddresses, to: target)
         case .host(let host):
-            if let addresses = host.knownAddresses { assign(addresses, to: target) }
+            assign(host.knownAddresses ?? name?.resolution.addresses ?? [], to: target)
         }
-        if let name = target.name { begin(name, of: target) }
-        resolve(target)
+        if let name, name.targets.count == 1 { resolve(name) }
         refreshMarked(now: now)
         updateStatus(of: target, now: now)
         finish()
-    }
-
-    /// Begins with the addresses that the process's resolver knows. The name servers may be silent although there is a
-    /// path to the host.
-    private func begin(_ name: WatchedName, of target: WatchedTarget) {
-        name.resolution.begin(with: names.knownAddresses(of: name))
-        assign(name.resolution.addresses, to: target)
     }
 
     func unsubscribe(_ id: UInt64, from key: WatchKey) {
@@ -49,7 +36,7 @@ extension MonitorCore {
         targets[key] = nil
         assign([], to: target)
         wakeUps.set(target, nil)
-        if let name = target.name { names.abandon(name) }
+        if let name = target.name { names.remove(key, from: name) }
     }
 
     /// Returns the last published status. For a target without one, returns `unknown` with the reason `resolving`.

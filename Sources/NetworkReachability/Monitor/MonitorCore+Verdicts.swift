@@ -24,16 +24,20 @@ extension MonitorCore {
         return TargetVerdict(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
-    /// Looks up the known addresses of a watched target again, with the default options and the port.
+    /// Looks up the known addresses of a watched target again.
     ///
     /// For a name without known addresses this is the verdict on ``PathTarget/general``.
     ///
-    /// - Returns: The verdict, and the generation that a status would have now; `nil` if the target is not watched.
+    /// - Parameter port: The port of the watch; `nil` if it has none.
+    /// - Returns: The verdict, and the generation that a status would have now; `nil` if the target is not watched with
+    ///   this port and otherwise the default options.
     func verdictNow(
         on target: PathTarget,
         port: UInt16? = nil
     ) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
-        guard let watched = targets[WatchKey(target: target, options: PathOptions())] else { return nil }
+        var options = PathOptions()
+        options.port = port
+        guard let watched = targets[WatchKey(target: target, options: options)] else { return nil }
         let addresses = watched.slots.map { self.addresses.book.address(at: $0) }
         let verdict = addresses.isEmpty ? verdictNow(on: nil) : verdictNow(on: addresses, port: port)
         return (verdict, watched.hold.currentGeneration)

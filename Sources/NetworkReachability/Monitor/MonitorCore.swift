@@ -37,6 +37,8 @@ actor MonitorCore {
     var targets: [WatchKey: WatchedTarget] = [:]
     var wakeUps = WakeUps<WatchedTarget>()
     var names: NameLookups
+    /// The names to look up at the end of the turn, because the path to one of their targets has changed.
+    var changedNames: Set<String> = []
     /// The general target. It is always watched, because the statuses of names without addresses depend on it, and each
     /// snapshot contains it.
     let general: WatchedTarget
@@ -50,7 +52,11 @@ actor MonitorCore {
     init(loop: EventLoop, configuration: PathMonitor.Configuration, resolver: NameResolver) {
         self.loop = loop
         self.configuration = configuration
-        names = NameLookups(resolver, perSecond: configuration.nameLookupsPerSecond)
+        names = NameLookups(
+            resolver,
+            perSecond: configuration.nameLookupsPerSecond,
+            interval: configuration.nameRefreshInterval
+        )
         addresses = WatchedAddresses(
             filtersRoutes: configuration.filtersRoutes,
             ignoresLifetimes: configuration.faults.ignoresLifetimes
@@ -62,12 +68,7 @@ actor MonitorCore {
             now: now
         )
         let key = WatchKey(target: .general, options: PathOptions())
-        general = WatchedTarget(
-            key,
-            settle: configuration.settle,
-            refreshInterval: configuration.nameRefreshInterval,
-            now: now
-        )
+        general = WatchedTarget(key, settle: configuration.settle)
         let resolving = PathStatus(
             target: .general,
             verdict: TargetVerdict(.unknown(.resolving)),
@@ -219,11 +220,13 @@ actor MonitorCore {
         target.isOverdue = addresses.book.isMarked(target.slots)
         if target.isOverdue { return }
         updateStatus(of: target, now: now)
-        if target.name?.resolution.isDue(at: now) == true { resolve(target) }
+        if let name = target.name, name.resolution.isDue(at: now) { resolve(name) }
     }
 
-    /// Ends a turn of the loop: delivers statuses, publishes a snapshot if it changed, and sets the timer.
+    /// Ends a turn of the loop: starts lookups of names, delivers statuses, publishes a snapshot if it changed, and sets
+    /// the timer.
     func finish() {
+        resolveChanged()
         outbox.deliver()
         snapshots.publishIfStale {
             let descriptions = connection?.reader.interfaces.descriptions ?? [:]

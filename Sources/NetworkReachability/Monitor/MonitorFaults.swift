@@ -13,6 +13,8 @@ package struct MonitorFaults: Sendable {
     /// A closure that is called before the source address of an IPv6 connection is determined, and returns the error
     /// with which this fails.
     package var sourceFailure: (@Sendable () -> SystemError?)?
+    /// Whether the monitor looks up all addresses without ports.
+    package var ignoresPorts = false
     /// Whether the monitor looks up no address because of the lifetime of a route.
     package var ignoresLifetimes = false
     /// A closure that is called for each batch of notifications, and returns the batch to process instead.

@@ -1,28 +1,66 @@
 internal import NetwatchEventLoop
 
-/// The resources of a monitor's name lookups: the resolver, the limit on refreshes, and the watch of the resolver
-/// configuration.
+/// The watched names of a monitor, and the resources of their lookups: the resolver, the limit on refreshes, and the
+/// watch of the resolver configuration.
 ///
 /// Confined to the monitor's thread.
 struct NameLookups {
     private let resolver: NameResolver
     private var budget: LookupBudget
+    private let interval: Duration
+    private var watched: [String: WatchedName] = [:]
     /// `nil` until the first lookup.
     private var configurationWatch: ResolverConfigurationWatch?
 
-    /// - Parameter perSecond: The maximum number of refreshes per second.
-    init(_ resolver: NameResolver, perSecond: Int) {
+    /// - Parameters:
+    ///   - perSecond: The maximum number of refreshes per second.
+    ///   - interval: The refresh interval of a name.
+    init(_ resolver: NameResolver, perSecond: Int, interval: Duration) {
         self.resolver = resolver
+        self.interval = interval
         budget = LookupBudget(perSecond: perSecond)
+    }
+
+    /// All watched names.
+    var all: [WatchedName] { Array(watched.values) }
+
+    /// The watched names whose addresses are not known.
+    var withoutAddresses: some Sequence<String> {
+        watched.lazy.filter { $0.value.resolution.addresses.isEmpty }.map(\.key)
+    }
+
+    /// Returns a watched name; `nil` if it is not watched.
+    subscript(name: String) -> WatchedName? { watched[name] }
+
+    /// Adds a target to its name.
+    ///
+    /// A new name begins with the addresses that the process's resolver knows. The name servers may be silent although
+    /// there is a path to the host.
+    ///
+    /// - Returns: The name; `nil` if the target has none.
+    mutating func add(_ target: WatchKey, now: BootInstant) -> WatchedName? {
+        guard let text = target.name else { return nil }
+        let name = watched[text] ?? begin(text, now: now)
+        name.add(target)
+        return name
+    }
+
+    private mutating func begin(_ text: String, now: BootInstant) -> WatchedName {
+        let name = WatchedName(NameResolution(name: text, interval: interval, now: now))
+        name.resolution.begin(with: resolver.knownAddresses(of: text))
+        watched[text] = name
+        return name
+    }
+
+    /// Removes a target from its name. Ends the lookups of a name without targets.
+    mutating func remove(_ target: WatchKey, from name: WatchedName) {
+        guard name.remove(target) else { return }
+        watched[name.text] = nil
+        if let lookup = name.lookup { _ = resolver.abandon(lookup) }
     }
 
     /// Invalidates cached answers and lookups in progress, after a change of the network.
     func renew() { resolver.renew() }
-
-    /// Returns the addresses of a name that the resolver still knows; empty if it knows none.
-    func knownAddresses(of name: WatchedName) -> [IPAddress] {
-        resolver.knownAddresses(of: name.resolution.name)
-    }
 
     /// Requests a lookup of a name.
     ///
@@ -40,13 +78,8 @@ struct NameLookups {
     /// - Parameter onEnd: Called once with the outcome, on any thread.
     func start(_ name: WatchedName, onEnd: @escaping @Sendable (NameResolver.Outcome) -> Void) {
         let earlier = name.lookup
-        name.lookup = resolver.resolve(name.resolution.name, urgency: .refresh, completion: onEnd)
+        name.lookup = resolver.resolve(name.text, urgency: .refresh, completion: onEnd)
         if let earlier { _ = resolver.abandon(earlier) }
-    }
-
-    /// Abandons the lookup of a name that is no longer watched.
-    func abandon(_ name: WatchedName) {
-        if let lookup = name.lookup { _ = resolver.abandon(lookup) }
     }
 
     /// Starts watching the resolver configuration, unless that was started before. Needed from the first name lookup.

@@ -172,9 +172,10 @@ public final class PathMonitor: Sendable {
     /// ``Configuration/settle``.
     ///
     /// - Parameters:
-    ///   - port: The TCP port to connect to. Default: `nil`, unknown.
+    ///   - port: The ``PathOptions/port`` of the watch. Default: `nil`, it has none.
     ///   - answer: Called once on the monitor's thread, which it must not block. Receives the verdict and the
-    ///     ``PathStatus/pathGeneration`` of the current path, or `nil` if the target is not watched.
+    ///     ``PathStatus/pathGeneration`` of the current path, or `nil` if the target is not watched with this port and
+    ///     otherwise the default options.
     package func lookUp(
         _ target: PathTarget,
         port: UInt16? = nil,
@@ -186,9 +187,9 @@ public final class PathMonitor: Sendable {
 
     /// Returns the paths to all reachable addresses of a watched target, in the resolver's order. The first is the path
     /// of its status. Empty if the target is not watched.
-    func paths(to target: PathTarget) async -> [NetworkPath] {
+    func paths(to target: PathTarget, _ options: PathOptions) async -> [NetworkPath] {
         guard let core else { return [] }
-        return await core.paths(to: WatchKey(target: target, options: PathOptions()))
+        return await core.paths(to: WatchKey(target: target, options: options))
     }
 
     /// The current interfaces and general reachability.

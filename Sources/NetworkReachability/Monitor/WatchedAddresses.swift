@@ -33,6 +33,14 @@ struct WatchedAddresses {
         book.assign(addresses, to: target)
     }
 
+    /// Sets whether the paths to addresses may depend on the port; see ``AddressBook/distinguishPorts(_:of:)``.
+    mutating func distinguishPorts(
+        _ distinguishesPorts: Bool,
+        of targets: some Sequence<WatchedTarget>
+    ) -> [WatchedTarget] {
+        book.distinguishPorts(distinguishesPorts, of: targets)
+    }
+
     // MARK: Lookups
 
     mutating func mark(_ slots: [AddressBook.Slot]) { book.mark(slots) }

@@ -12,7 +12,8 @@ internal import NetwatchEventLoop
 /// is cancelled and its result is dropped. At most 128 probes run at once in the process, and the others wait.
 ///
 /// A probe does not change the reachability: ``ValidatedStatus/status`` is the same status that a ``PathWatch``
-/// delivers.
+/// delivers. For a ``TCPProbe`` or an `HTTPProbe` (ClientCore), it is the status of a watch with the port of the probe
+/// (``PathOptions/port``).
 public final class PathValidator: Sendable {
     /// The default time from the end of one probe to the start of the next one over the same path: 30 s. No
     /// standard defines it.
@@ -46,21 +47,23 @@ public final class PathValidator: Sendable {
         onUpdate: @escaping @Sendable (ValidatedStatus) -> Void
     ) {
         self.target = target
+        var options = PathOptions()
+        options.port = (probe as? any RacingProbe)?.destinationPort
         do {
             let core = ValidationCore(
                 loop: try ProbeLoop.shared.get(),
                 target: target,
                 probe: probe,
                 interval: interval,
-                paths: { [weak monitor] in await monitor?.paths(to: target) ?? [] },
+                paths: { [weak monitor, options] in await monitor?.paths(to: target, options) ?? [] },
                 onUpdate: onUpdate
             )
             self.core = core
-            watch = monitor.watch(target) { core.take($0) }
+            watch = monitor.watch(target, options: options) { core.take($0) }
         } catch {
             let failure = ProbeResult(.failed("\(error)"))
             core = nil
-            watch = monitor.watch(target) { status in
+            watch = monitor.watch(target, options: options) { status in
                 onUpdate(ValidatedStatus(status: status, probe: status.path.map { _ in failure }))
             }
         }

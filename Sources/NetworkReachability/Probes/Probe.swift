@@ -22,6 +22,9 @@ public protocol Probe: Sendable {
 
 /// A probe that tries several addresses of a host in turn, as clients do (RFC 8305).
 package protocol RacingProbe: Probe {
+    /// The TCP port of the watched host to which the probe connects; `nil` if it connects to another host.
+    var destinationPort: UInt16? { get }
+
     /// Probes the paths in order until one carries traffic. The next attempt starts 250 ms after the previous one, or
     /// as soon as the previous one fails.
     ///

@@ -4,6 +4,7 @@ internal import NetwatchNetlink
 /// The addresses of all watched targets, with their last verdicts and their watchers.
 ///
 /// The watchers of an address are the targets that have it. Targets with the same address and options share one record.
+/// The port is one of the options only while a policy rule depends on it; see ``distinguishPorts(_:of:)``.
 ///
 /// The book also determines which addresses a kernel notification may affect. It marks them, and ``MonitorCore`` looks
 /// up the marked addresses.
@@ -54,6 +55,8 @@ struct AddressBook {
     private var turn = 0
     private var lifetimes = RouteLifetimes()
     private let ignoresLifetimes: Bool
+    /// Whether addresses with different ports have different records.
+    private var distinguishesPorts = true
 
     /// - Parameter ignoresLifetimes: See ``MonitorFaults/ignoresLifetimes``.
     init(ignoresLifetimes: Bool = false) {
@@ -66,9 +69,52 @@ struct AddressBook {
     /// target has any more are removed from the book.
     mutating func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
         let before = target.slots
-        let options = SparseOptions(target.key.options)
+        let options = options(of: target)
         target.slots = addresses.map { add(Key(address: $0, options: options), target) }
         for slot in before { remove(target, from: slot) }
+    }
+
+    private func options(of target: WatchedTarget) -> SparseOptions {
+        var options = target.key.options
+        if !distinguishesPorts { options.port = nil }
+        return SparseOptions(options)
+    }
+
+    /// Sets whether the paths to addresses may depend on the port. If this changes, the addresses of targets with a
+    /// port move to other records, and must be looked up again.
+    ///
+    /// - Parameter targets: All targets.
+    /// - Returns: The targets whose addresses have moved. Their statuses must be updated after the lookups, even if
+    ///   these change no verdict.
+    mutating func distinguishPorts(
+        _ distinguishesPorts: Bool,
+        of targets: some Sequence<WatchedTarget>
+    ) -> [WatchedTarget] {
+        guard distinguishesPorts != self.distinguishesPorts else { return [] }
+        self.distinguishesPorts = distinguishesPorts
+        let moved = targets.filter { $0.key.options.port != nil && !$0.slots.isEmpty }
+        for target in moved { move(target) }
+        return moved
+    }
+
+    private mutating func move(_ target: WatchedTarget) {
+        let before = target.slots
+        let options = options(of: target)
+        target.slots = before.map { old in
+            let slot = add(Key(address: address(at: old), options: options), target)
+            inherit(old, slot)
+            return slot
+        }
+        for slot in before { remove(target, from: slot) }
+    }
+
+    /// Marks a slot, and gives a new one the last verdict of another, so that its target keeps its status until the
+    /// lookup.
+    private mutating func inherit(_ old: Slot, _ new: Slot) {
+        mark(new)
+        guard records[Int(new)].verdict == nil else { return }
+        records[Int(new)].inherit(records[Int(old)])
+        lifetimes.copy(old, to: new)
     }
 
     private mutating func add(_ key: Key, _ target: WatchedTarget) -> Slot {
@@ -260,6 +306,12 @@ extension AddressBook.Record {
         return true
     }
 
+    fileprivate mutating func inherit(_ other: Self) {
+        verdict = other.verdict
+        interface = other.interface
+        dependsOnOtherInterfaces = other.dependsOnOtherInterfaces
+    }
+
     /// Removes a watcher. Returns whether no watcher is left.
     fileprivate mutating func remove(_ target: WatchedTarget) -> Bool {
         if let index = otherWatchers.firstIndex(where: { $0 === target }) {
@@ -280,29 +332,5 @@ extension AddressBook.Record {
         guard let verdict else { return true }
         return self.interface == interface || dependsOnOtherInterfaces || !verdict.isReachable
             || key.options.dependOnInterfaces
-    }
-}
-
-/// A FIFO queue of slots to look up.
-private struct SlotQueue {
-    private var slots: [AddressBook.Slot] = []
-    /// The index of the first slot that has not been taken.
-    private var first = 0
-
-    var isEmpty: Bool { first == slots.count }
-
-    mutating func append(_ slot: AddressBook.Slot) {
-        slots.append(slot)
-    }
-
-    mutating func take(_ limit: Int) -> [AddressBook.Slot] {
-        // Not a slice, because it would share the memory of the queue, which would then allocate other memory.
-        let taken = Array(slots[first...].prefix(limit))
-        first += taken.count
-        if first > slots.count / 2 {
-            slots.removeFirst(first)
-            first = 0
-        }
-        return taken
     }
 }

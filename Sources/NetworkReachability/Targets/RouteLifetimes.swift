@@ -65,6 +65,11 @@ struct RouteLifetimes {
         entries[slot] = nil
     }
 
+    /// Continues the lookups of a slot at another one with the same address.
+    mutating func copy(_ slot: Slot, to other: Slot) {
+        entries[other] = entries[slot]
+    }
+
     /// Records that a notification concerns an address.
     mutating func noteEvent(_ slot: Slot) {
         guard !entries.isEmpty else { return }

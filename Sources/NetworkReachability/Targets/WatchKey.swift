@@ -9,4 +9,13 @@ struct WatchKey: Hashable, Sendable {
     }
 
     var options: PathOptions { sparseOptions.options }
+
+    /// The name whose addresses must be looked up; `nil` if the addresses are known.
+    var name: String? {
+        guard case .host(let host) = target, host.knownAddresses == nil, case .name(let name) = host.kind
+        else {
+            return nil
+        }
+        return name
+    }
 }

@@ -1,10 +1,33 @@
 internal import NetwatchEventLoop
 
-/// The lookups of the name of one watched target.
+/// The lookups of a watched name. All watches of the name share them, whatever their options.
 final class WatchedName {
     var resolution: NameResolution
     /// The last lookup that was started; `nil` before the first one. Needed to abandon it.
     var lookup: NameResolver.Lookup?
+    /// The targets with this name. Not references, because each target refers to its name.
+    private(set) var targets: [WatchKey] = []
+    private var unreachable: Set<WatchKey> = []
 
     init(_ resolution: NameResolution) { self.resolution = resolution }
+
+    var text: String { resolution.name }
+
+    func add(_ target: WatchKey) {
+        targets.append(target)
+    }
+
+    /// Removes a target. Returns whether none is left.
+    func remove(_ target: WatchKey) -> Bool {
+        targets.removeAll { $0 == target }
+        unreachable.remove(target)
+        return targets.isEmpty
+    }
+
+    /// Records whether a target is reachable at the addresses. They count as unreachable if one target is not, because
+    /// the name may soon get addresses at which it is.
+    func note(_ target: WatchKey, isReachable: Bool, now: BootInstant) {
+        if isReachable { unreachable.remove(target) } else { unreachable.insert(target) }
+        resolution.note(isReachable: unreachable.isEmpty, now: now)
+    }
 }

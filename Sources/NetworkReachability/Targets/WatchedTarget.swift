@@ -6,8 +6,6 @@ final class WatchedTarget {
     /// The published status, and a change that is held back.
     var hold: StatusHold
     /// The name lookups; `nil` if the target needs none.
-    ///
-    /// A separate object, so that targets that are addresses need no memory for it. There may be thousands of them.
     let name: WatchedName?
     /// The slots of the target's addresses in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
@@ -22,21 +20,11 @@ final class WatchedTarget {
         let deliver: @Sendable (PathStatus) -> Void
     }
 
-    init(
-        _ key: WatchKey,
-        settle: Duration,
-        refreshInterval: Duration,
-        now: BootInstant,
-        subscriber: Subscriber? = nil
-    ) {
+    init(_ key: WatchKey, settle: Duration, name: WatchedName? = nil, subscriber: Subscriber? = nil) {
         self.key = key
+        self.name = name
         subscribers = subscriber.map { [$0] } ?? []
         hold = StatusHold(target: key.target, settle: settle)
-        if case .host(let host) = key.target, host.knownAddresses == nil, case .name(let name) = host.kind {
-            self.name = WatchedName(NameResolution(name: name, interval: refreshInterval, now: now))
-        } else {
-            name = nil
-        }
     }
 
     /// The next time at which something is due for this target: the end of a hold, a name lookup, or the end of the
@@ -56,7 +44,7 @@ final class WatchedTarget {
     /// Processes a new verdict. Returns the status to publish now, if any.
     func update(_ targetVerdict: TargetVerdict, now: BootInstant) -> PathStatus? {
         if name?.resolution.mayHaveStatus(now: now) == false { return nil }
-        if !slots.isEmpty { name?.resolution.note(isReachable: targetVerdict.verdict.isReachable, now: now) }
+        if !slots.isEmpty { name?.note(key, isReachable: targetVerdict.verdict.isReachable, now: now) }
         return hold.update(targetVerdict, now: now)
     }
 }

@@ -9,9 +9,9 @@ struct LocalGate: HostGate {
         interface: PathInterface(kind: .loopback, isMetered: false)
     )
 
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         AsyncStream { $0.yield(Self.state) }
     }
 
-    func state(of host: String, port: Int) async -> GateState? { Self.state }
+    func state(of endpoint: Endpoint) async -> GateState? { Self.state }
 }

@@ -1,27 +1,31 @@
 internal import NetworkReachability
 
-/// The `HostGate` of a running queue: it reports a host's state as the path monitor determines it.
+/// The `HostGate` of a running queue: it reports an endpoint's state as the path monitor determines it.
 struct MonitorGate: HostGate {
     let monitor: PathMonitor
     var metered = MeteredInterfaces(patterns: [])
 
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            guard let host = NetworkHost(host) else {
+            guard let host = NetworkHost(endpoint.host) else {
                 // A URL may contain a host that the monitor does not accept. The queue tries requests to such a host
                 // without knowing whether there is a path.
                 continuation.yield(.unknown)
                 return
             }
-            let watch = monitor.watch(.host(host)) { [metered] in continuation.yield(GateState($0, metered)) }
+            var options = PathOptions()
+            options.port = UInt16(exactly: endpoint.port)
+            let watch = monitor.watch(.host(host), options: options) { [metered] in
+                continuation.yield(GateState($0, metered))
+            }
             continuation.onTermination = { _ in watch.cancel() }
         }
     }
 
-    func state(of host: String, port: Int) async -> GateState? {
-        guard let host = NetworkHost(host) else { return nil }
+    func state(of endpoint: Endpoint) async -> GateState? {
+        guard let host = NetworkHost(endpoint.host) else { return nil }
         return await withCheckedContinuation { [metered] continuation in
-            monitor.lookUp(.host(host), port: UInt16(exactly: port)) { answer in
+            monitor.lookUp(.host(host), port: UInt16(exactly: endpoint.port)) { answer in
                 continuation.resume(
                     returning: answer.map { GateState($0.verdict, generation: $0.generation, metered) }
                 )

@@ -21,7 +21,7 @@ actor PathPortalDetector: PortalDetector {
     }
 
     private let probe: CaptivePortalProbe
-    private let path: @Sendable (String) async -> NetworkPath?
+    private let path: @Sendable (Endpoint) async -> NetworkPath?
     private var running: [Route?: Task<PortalFinding, Never>] = [:]
     /// The routes whose last probe since the last path change failed.
     private var failed: Set<Route?> = []
@@ -32,9 +32,9 @@ actor PathPortalDetector: PortalDetector {
         self.init(probe) { await monitor.path(to: $0) }
     }
 
-    /// - Parameter path: Returns the current path to a host; `nil` if it is not known. The probe then uses the path to
-    ///   the server in its own URL.
-    init(_ probe: CaptivePortalProbe, path: @escaping @Sendable (String) async -> NetworkPath?) {
+    /// - Parameter path: Returns the current path to an endpoint; `nil` if it is not known. The probe then uses the
+    ///   path to the server in its own URL.
+    init(_ probe: CaptivePortalProbe, path: @escaping @Sendable (Endpoint) async -> NetworkPath?) {
         self.probe = probe
         self.path = path
     }
@@ -44,13 +44,13 @@ actor PathPortalDetector: PortalDetector {
         failed = []
     }
 
-    func hasFailed(pathTo host: String) async -> Bool {
-        let path = await path(host)
+    func hasFailed(pathTo endpoint: Endpoint) async -> Bool {
+        let path = await path(endpoint)
         return path?.isLocal != true && failed.contains(path.map(Route.init))
     }
 
-    func probe(pathTo host: String) async -> PortalFinding {
-        await probe(over: await path(host))
+    func probe(pathTo endpoint: Endpoint) async -> PortalFinding {
+        await probe(over: await path(endpoint))
     }
 
     func probe(over path: NetworkPath?) async -> PortalFinding {
@@ -92,11 +92,11 @@ extension PortalFinding {
 }
 
 extension PathMonitor {
-    /// Returns the current path to a watched host; `nil` if it is not known or there is none.
-    fileprivate func path(to host: String) async -> NetworkPath? {
-        guard let host = NetworkHost(host) else { return nil }
+    /// Returns the current path to a watched endpoint; `nil` if it is not known or there is none.
+    fileprivate func path(to endpoint: Endpoint) async -> NetworkPath? {
+        guard let host = NetworkHost(endpoint.host) else { return nil }
         return await withCheckedContinuation { continuation in
-            lookUp(.host(host)) { answer in
+            lookUp(.host(host), port: UInt16(exactly: endpoint.port)) { answer in
                 guard case .reachable(let path) = answer?.verdict else {
                     return continuation.resume(returning: nil)
                 }

@@ -1,26 +1,21 @@
-/// The interface through which the queue learns which hosts are reachable. ``MonitorGate`` implements it with the path
-/// monitor.
+/// The interface through which the queue learns which hosts are reachable, at the ports to which it connects.
+/// ``MonitorGate`` implements it with the path monitor.
 package protocol HostGate: Sendable {
-    /// Returns a stream of the host's states: the current one first, as soon as it is known, and then each change. Only
-    /// the newest state is buffered. The stream ends when its consumer's task is cancelled.
-    ///
-    /// - Parameter host: A name or an address; IPv6 without brackets.
-    func watch(host: String) -> AsyncStream<GateState>
+    /// Returns a stream of an endpoint's states: the current one first, as soon as it is known, and then each change.
+    /// Only the newest state is buffered. The stream ends when its consumer's task is cancelled.
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState>
 
-    /// Returns the current state of a watched host, determined by new lookups in the kernel. Returns `nil` if the
-    /// lookups are not possible; the last state from ``watch(host:)`` then applies.
-    ///
-    /// - Parameter port: The port to connect to. A policy rule may select it, so the state may differ from that of
-    ///   ``watch(host:)``, which does not know the port.
-    func state(of host: String, port: Int) async -> GateState?
+    /// Returns the current state of a watched endpoint, determined by new lookups in the kernel. Returns `nil` if the
+    /// lookups are not possible; the last state from ``watch(_:)`` then applies.
+    func state(of endpoint: Endpoint) async -> GateState?
 }
 
 extension HostGate {
-    package func state(of host: String, port: Int) async -> GateState? { nil }
+    package func state(of endpoint: Endpoint) async -> GateState? { nil }
 }
 
-/// The known state of the path to a host. It only influences when requests are tried. A host that is not reachable is
-/// still tried from time to time.
+/// The known state of the path to an endpoint. It only influences when requests are tried. An endpoint that is not
+/// reachable is still tried from time to time.
 package enum GateState: Hashable, Sendable {
     /// There is a path.
     ///

@@ -1,14 +1,12 @@
 /// The interface through which the queue learns whether a captive portal intercepts plain HTTP.
 /// ``PathPortalDetector`` implements it with a captive portal probe.
 package protocol PortalDetector: Sendable {
-    /// Probes the current path to a host once. Returns within seconds.
-    ///
-    /// - Parameter host: A name or an address; IPv6 without brackets.
-    func probe(pathTo host: String) async -> PortalFinding
+    /// Probes the current path to an endpoint once. Returns within seconds.
+    func probe(pathTo endpoint: Endpoint) async -> PortalFinding
 
-    /// Returns whether the last probe of the current path to a host has failed. The path counts as the same for all
-    /// hosts whose packets take the same gateway.
-    func hasFailed(pathTo host: String) async -> Bool
+    /// Returns whether the last probe of the current path to an endpoint has failed. The path counts as the same for
+    /// all endpoints to which packets take the same gateway.
+    func hasFailed(pathTo endpoint: Endpoint) async -> Bool
 
     /// Discards what ``hasFailed(pathTo:)`` knows, because a path changed. The probes in progress do not count for it.
     func pathsChanged() async

@@ -8,7 +8,7 @@ extension OfflineQueue {
         let id: String
         let token: String
         let lane: Int64
-        let host: String?
+        let endpoint: Endpoint?
         /// The task of the transfer. Cancelling it ends the transfer; its outcome is still processed.
         let transfer: Task<AttemptOutcome, Never>
         let mayBeSentTwice: Bool
@@ -64,48 +64,48 @@ extension OfflineQueue {
                 await portals?.pathsChanged()
                 await sender.dropConnections()
             }
-        case .abort(let host):
-            for attempt in inflight.values where attempt.host == host && attempt.mayBeSentTwice {
+        case .abort(let endpoint):
+            for attempt in inflight.values where attempt.endpoint == endpoint && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
         case .interrupt(let lane):
             for attempt in inflight.values where attempt.lane == lane && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
-        case .restartStalled(let host): sender.restartStalled(to: host)
-        case .endLost(let host, let begunBefore): endAttempts(to: host, begunBefore: begunBefore)
-        case .watch(let host):
-            watches[host] = Task { [gate] in
-                for await state in gate.watch(host: host) where !Task.isCancelled {
-                    self.handle(.gate(host: host, state))
+        case .restartStalled(let endpoint): sender.restartStalled(to: endpoint.host)
+        case .endLost(let endpoint, let begunBefore): endAttempts(to: endpoint, begunBefore: begunBefore)
+        case .watch(let endpoint):
+            watches[endpoint] = Task { [gate] in
+                for await state in gate.watch(endpoint) where !Task.isCancelled {
+                    self.handle(.gate(endpoint, state))
                 }
             }
-        case .unwatch(let host):
-            watches.removeValue(forKey: host)?.cancel()
-            portalProbes.removeValue(forKey: host)?.cancel()
-        case .probePortal(let host, let probe): probePortal(host, probe)
+        case .unwatch(let endpoint):
+            watches.removeValue(forKey: endpoint)?.cancel()
+            portalProbes.removeValue(forKey: endpoint)?.cancel()
+        case .probePortal(let endpoint, let probe): probePortal(endpoint, probe)
         }
     }
 
-    private func probePortal(_ host: String, _ probe: Int) {
+    private func probePortal(_ endpoint: Endpoint, _ probe: Int) {
         guard let portals else { return }
-        portalProbes[host]?.cancel()
-        portalProbes[host] = Task { [pathChange] in
+        portalProbes[endpoint]?.cancel()
+        portalProbes[endpoint] = Task { [pathChange] in
             // A failure of an earlier path must not count for the current one.
             await pathChange?.value
-            if await portals.hasFailed(pathTo: host) {
-                self.handle(.portalProbeHasFailed(host: host, probe: probe))
+            if await portals.hasFailed(pathTo: endpoint) {
+                self.handle(.portalProbeHasFailed(endpoint, probe: probe))
             }
-            let finding = await portals.probe(pathTo: host)
+            let finding = await portals.probe(pathTo: endpoint)
             // The scheduler ignores the result of an obsolete probe.
-            self.handle(.portalProbed(host: host, probe: probe, finding))
+            self.handle(.portalProbed(endpoint, probe: probe, finding))
         }
     }
 
-    /// Ends the attempts that began before `moment`, because their path to the host was lost.
-    private func endAttempts(to host: String, begunBefore moment: Moment) {
-        for (sequence, attempt) in inflight where attempt.host == host && attempt.began < moment {
-            inflight[sequence]!.end(because: "the path to \(host) was lost")
+    /// Ends the attempts that began before `moment`, because their path to the endpoint was lost.
+    private func endAttempts(to endpoint: Endpoint, begunBefore moment: Moment) {
+        for (sequence, attempt) in inflight where attempt.endpoint == endpoint && attempt.began < moment {
+            inflight[sequence]!.end(because: "the path to \(endpoint.host) was lost")
         }
     }
 
@@ -187,13 +187,13 @@ extension OfflineQueue {
             id: request.id,
             token: request.lease.token,
             lane: claim.lane,
-            host: origin?.host,
+            endpoint: origin?.endpoint,
             transfer: transfer,
             mayBeSentTwice: request.mayBeSentTwice,
             began: now,
             credentialChanges: request.credential.map { credentialChanges[$0, default: 0] } ?? 0
         )
-        let gateState = origin.flatMap { scheduler.gateState(of: $0.host) }
+        let gateState = origin.flatMap { scheduler.gateState(of: $0.endpoint) }
         Task { await self.conclude(request, claim, origin, gateState, transfer) }
     }
 
@@ -267,17 +267,16 @@ extension OfflineQueue {
     /// The path, not the error number, decides whether the failure counts: other causes than a missing path lead to the
     /// same error numbers.
     ///
-    /// - Parameter before: The state of the host's gate when the attempt began.
+    /// - Parameter before: The state of the endpoint's gate when the attempt began.
     private func addPathState(
         of failure: AttemptFailure,
         from before: GateState?,
         _ claim: Scheduler.Claim,
         to context: inout AttemptContext
     ) async {
-        let host = context.origin.host
-        let current =
-            await gate.state(of: host, port: context.origin.port) ?? scheduler.gateState(of: host)
-        if current == .notReachable || scheduler.isGateDown(host) { context.gateIsDown = true }
+        let endpoint = context.origin.endpoint
+        let current = await gate.state(of: endpoint) ?? scheduler.gateState(of: endpoint)
+        if current == .notReachable || scheduler.isGateDown(endpoint) { context.gateIsDown = true }
         if let old = before?.generation, let new = current?.generation { context.pathHasChanged = old != new }
         guard FailureTable.classify(failure) == .path else { return }
         if current == .unknown, FailureTable.seemsOffline(failure) { context.gateIsDown = true }

@@ -175,9 +175,9 @@ public actor OfflineQueue {
     /// The number of changes of each credential since the queue was opened.
     var credentialChanges: [String: Int] = [:]
     var claimsInProgress = 0
-    var watches: [String: Task<Void, Never>] = [:]
-    /// The latest probe for captive portals of each watched host.
-    var portalProbes: [String: Task<Void, Never>] = [:]
+    var watches: [Endpoint: Task<Void, Never>] = [:]
+    /// The latest probe for captive portals of each watched endpoint.
+    var portalProbes: [Endpoint: Task<Void, Never>] = [:]
     var timer: (moment: Moment, task: Task<Void, Never>)?
     /// The task that drops the connections over the old path after a path change. Attempts start after it.
     var pathChange: Task<Void, Never>?

@@ -37,7 +37,7 @@ extension Scheduler {
             until = now + min(state.change, Self.windowCheck)
             guard state.isOpen else { return .unmet(.window(window), until: until) }
         }
-        if let unmet = lane.constraints.unmet(by: gates[lane.host]?.interface) {
+        if let unmet = lane.constraints.unmet(by: gates[lane.endpoint]?.interface) {
             return .unmet(unmet, until: nil)
         }
         return .met(until: until)
@@ -48,7 +48,7 @@ extension Scheduler {
     /// concerns the interface.
     package func binding(lane id: Int64) -> SocketBinding? {
         guard let lane = lanes[id], lane.constraints.concernInterface else { return nil }
-        return gates[lane.host]?.interface?.binding
+        return gates[lane.endpoint]?.interface?.binding
     }
 
     /// Schedules the next check of a window while requests are in flight. It needs no slot, so it is not in
@@ -79,7 +79,7 @@ extension Scheduler {
         switch constraints(of: lane, now: now) {
         case .met: false
         case .unmet(.window, _): true
-        case .unmet: gates[lane.host]?.interface != nil
+        case .unmet: gates[lane.endpoint]?.interface != nil
         }
     }
 }

@@ -3,41 +3,47 @@
 extension Scheduler {
     mutating func add(_ rows: LaneRows, now: Moment, _ actions: inout [Action]) {
         let info = rows.info
-        let host = info.origin.host
+        let endpoint = info.origin.endpoint
         if lanes[info.id] == nil {
             lanes[info.id] = SchedulerLane(info)
             slots.open(laneOf: info.origin)
         }
         lanes[info.id]!.rowsAreDue(at: rows.due)
         if rows.isRequested { lanes[info.id]!.isRequested = true }
-        if gates[host] == nil {
-            gates[host] = Gate(state: nil, since: now)
-            actions.append(.watch(host))
+        if gates[endpoint] == nil {
+            gates[endpoint] = Gate(state: nil, since: now)
+            endpoints[endpoint.host, default: []].append(endpoint)
+            actions.append(.watch(endpoint))
         }
-        gates[host]!.lanes.insert(info.id)
-        idleHosts.removeAll { $0 == host }
+        gates[endpoint]!.lanes.insert(info.id)
+        idleEndpoints.removeAll { $0 == endpoint }
         schedule(info.id, now: now)
     }
 
-    mutating func gateChanged(_ host: String, _ state: GateState, now: Moment, _ actions: inout [Action]) {
-        guard let old = gates[host], old.state != state else { return }
-        gates[host]!.state = state
-        gates[host]!.since = now
-        gates[host]!.portal.reset()
+    mutating func gateChanged(
+        _ endpoint: Endpoint,
+        _ state: GateState,
+        now: Moment,
+        _ actions: inout [Action]
+    ) {
+        guard let old = gates[endpoint], old.state != state else { return }
+        gates[endpoint]!.state = state
+        gates[endpoint]!.since = now
+        gates[endpoint]!.portal.reset()
         // The order must not depend on hash seeds, so that a run can be replayed.
         for id in old.lanes.sorted() {
             lanes[id]!.isForced = false
             if case .reachable = state { lanes[id]!.reset(releasing: [.trust], now: now) }
         }
-        reconnect(host, old.state, state, now: now)
+        reconnect(endpoint, old.state, state, now: now)
         for id in old.lanes.sorted() { schedule(id, now: now) }
         switch state {
-        case .notReachable: startGrace(host, now: now)
+        case .notReachable: startGrace(endpoint, now: now)
         // An unknown state does not prove that the path was lost.
         case .unknown:
-            setLosses(of: host, [])
-            if old.state == .notReachable { pathReturned(to: host, now: now) }
-        case .reachable(_, let route, _): pathFound(host, route, after: old, now: now, &actions)
+            setLosses(of: endpoint, [])
+            if old.state == .notReachable { pathReturned(to: endpoint, now: now) }
+        case .reachable(_, let route, _): pathFound(endpoint, route, after: old, now: now, &actions)
         }
         for id in old.lanes.sorted() { interruptIfUnmet(id, now: now, &actions) }
     }
@@ -92,10 +98,12 @@ extension Scheduler {
     }
 
     mutating func flush(_ selection: LaneSelection, now: Moment) {
-        for host in gates.keys where selection.includes(host: host) { gates[host]!.portal.reset() }
+        for endpoint in gates.keys where selection.includes(host: endpoint.host) {
+            gates[endpoint]!.portal.reset()
+        }
         slots.recent.forgetFailures { selection.includes(host: $0.host) }
         // Also schedules the other lanes of these hosts, because they may have waited for a probe that was dropped.
-        for id in lanes.keys.sorted() where selection.includes(host: lanes[id]!.host) {
+        for id in lanes.keys.sorted() where selection.includes(host: lanes[id]!.origin.host) {
             if selection.includes(lanes[id]!.key) { force(id, now: now) }
             schedule(id, now: now)
         }
@@ -132,7 +140,7 @@ extension Scheduler {
 // MARK: - Removal of lanes
 
 extension Scheduler {
-    /// Removes a lane that has no work left, and the gate of its host if this was the host's last lane.
+    /// Removes a lane that has no work left, and the gate of its endpoint if this was the endpoint's last lane.
     mutating func removeIfIdle(_ id: Int64, now: Moment, _ actions: inout [Action]) {
         guard let lane = lanes[id], lane.isIdle else { return schedule(id, now: now) }
         lanes[id] = nil
@@ -140,12 +148,16 @@ extension Scheduler {
         windowEnds.set(id, to: nil)
         forgetUnanswered(lane)
         // Failures without a path say nothing about the server, and the return of an unwatched path is not noticed.
-        if isGateDown(lane.host) { slots.forgetFailures(of: lane.origin) }
+        if isGateDown(lane.endpoint) { slots.forgetFailures(of: lane.origin) }
         slots.close(id, of: lane.origin)
-        gates[lane.host]?.lanes.remove(id)
-        guard gates[lane.host]?.lanes.isEmpty == true, let host = idleHost(lane.origin) else { return }
-        gates[host] = nil
-        graces.set(host, to: nil)
-        actions.append(.unwatch(host))
+        gates[lane.endpoint]?.lanes.remove(id)
+        guard gates[lane.endpoint]?.lanes.isEmpty == true, let endpoint = idleEndpoint(lane.origin) else {
+            return
+        }
+        gates[endpoint] = nil
+        endpoints[endpoint.host]?.removeAll { $0 == endpoint }
+        if endpoints[endpoint.host]?.isEmpty == true { endpoints[endpoint.host] = nil }
+        graces.set(endpoint, to: nil)
+        actions.append(.unwatch(endpoint))
     }
 }

@@ -57,7 +57,7 @@ extension Scheduler {
 
     /// Whether the lane sends only one request at a time, to find out whether the server can be reached.
     func isProbing(_ lane: SchedulerLane) -> Bool {
-        lane.isHalfOpen || (isGateDown(lane.host) && !lane.isForced)
+        lane.isHalfOpen || (isGateDown(lane.endpoint) && !lane.isForced)
     }
 
     /// Returns the time from which the lane may try requests; `nil` if it waits for a flush or a restart.
@@ -66,7 +66,7 @@ extension Scheduler {
         var opening = lane.opening
         if lane.isForced { return opening }
         opening = max(opening, opensAt, lane.opensAt)
-        guard let gate = gates[lane.host] else { return opening }
+        guard let gate = gates[lane.endpoint] else { return opening }
         switch gate.state {
         case nil: return max(opening, gate.since + settings.gateTimeout)
         // The gate may be wrong. Therefore a host that is not reachable is still tried at intervals of the maximum
@@ -97,7 +97,7 @@ extension Scheduler {
         if case .unmet(.window(let window), _) = constraints { return .constraint(.window(window)) }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
-            if isGateDown(lane.host) { return .notReachable }
+            if isGateDown(lane.endpoint) { return .notReachable }
             if isShort(lane: id, now: now) { return .localShortage }
             // A lane that waits only for the gate's first state reports no reason, because its attempt follows within
             // seconds.
@@ -105,7 +105,7 @@ extension Scheduler {
             return isSpread(lane, now: now) ? .paced : nil
         }
         if case .unmet(let constraint, _) = constraints {
-            return isGateDown(lane.host) ? .notReachable : .constraint(constraint)
+            return isGateDown(lane.endpoint) ? .notReachable : .constraint(constraint)
         }
         if let reason = portalReason(lane) { return reason }
         if lane.inflight >= capacity(of: lane) { return reasonToQueue(behind: lane) }
@@ -132,13 +132,13 @@ extension Scheduler {
 
     /// Returns whether the lane waits because clients must not return all at once (``Settings/reconnectSpread``).
     private func isSpread(_ lane: SchedulerLane, now: Moment) -> Bool {
-        max(opensAt, lane.opensAt, gates[lane.host]?.opensAt ?? .zero) > now
+        max(opensAt, lane.opensAt, gates[lane.endpoint]?.opensAt ?? .zero) > now
     }
 
     /// Returns why a request waits while the lane has its maximum number of requests in flight.
     private func reasonToQueue(behind lane: SchedulerLane) -> QueuedReason {
         if lane.mode == .fifo { return .behindEarlier }
         guard isProbing(lane) else { return .noFreeSlot }
-        return isGateDown(lane.host) ? .notReachable : .laneClosed
+        return isGateDown(lane.endpoint) ? .notReachable : .laneClosed
     }
 }

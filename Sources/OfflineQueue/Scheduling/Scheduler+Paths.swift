@@ -1,82 +1,83 @@
-// Ends or repeats attempts when the path to their host is lost or found.
+// Ends or repeats attempts when the path to their endpoint is lost or found.
 
 extension Scheduler {
-    /// Handles a host that becomes reachable: for the first time, after a loss, or over another path.
+    /// Handles an endpoint that becomes reachable: for the first time, after a loss, or over another path.
     mutating func pathFound(
-        _ host: String,
+        _ endpoint: Endpoint,
         _ route: UInt64?,
         after old: Gate,
         now: Moment,
         _ actions: inout [Action]
     ) {
-        gates[host]!.route = route
-        guard old.state != nil else { return abortUnknown(host, after: old, now: now, &actions) }
+        gates[endpoint]!.route = route
+        guard old.state != nil else { return abortUnknown(endpoint, after: old, now: now, &actions) }
         actions.append(.dropConnections)
-        pathReturned(to: host, now: now)
+        pathReturned(to: endpoint, now: now)
         if let route, route == old.route {
             // The same path returned, so connections over it may have survived, and its grace period ends. Losses of
             // earlier paths remain.
-            setLosses(of: host, old.losses.filter { $0.foundAt != nil })
+            setLosses(of: endpoint, old.losses.filter { $0.foundAt != nil })
         } else {
             // The response to an attempt that must not be repeated may still arrive, so such an attempt gets a grace
             // period. If no earlier path is known, the attempts may already use the new path.
-            if old.route != nil { startGrace(host, now: now) }
-            anotherIsFound(host, now: now)
-            actions.append(.abort(host: host))
+            if old.route != nil { startGrace(endpoint, now: now) }
+            anotherIsFound(endpoint, now: now)
+            actions.append(.abort(endpoint))
         }
         // An attempt that starts again would use a path that was not probed for portals.
-        let isChecked = gates[host]!.lanes.contains { self.isChecked(lanes[$0]!.origin) }
-        actions.append(isChecked ? .abort(host: host) : .restartStalled(host: host))
+        let isChecked = gates[endpoint]!.lanes.contains { self.isChecked(lanes[$0]!.origin) }
+        actions.append(isChecked ? .abort(endpoint) : .restartStalled(endpoint))
     }
 
     /// Starts the time in which failures are expected, because addresses or names do not work yet.
-    mutating func pathReturned(to host: String, now: Moment) {
+    mutating func pathReturned(to endpoint: Endpoint, now: Moment) {
         lastReconnectEnds = now + settings.reconnectTime
-        gates[host]!.reconnectsUntil = lastReconnectEnds
+        gates[endpoint]!.reconnectsUntil = lastReconnectEnds
     }
 
-    /// Handles a host whose first state is reachable. Idle connections stay open, so that requests can reuse them. The
-    /// session itself watches the paths of its connections.
+    /// Handles an endpoint whose first state is reachable. Idle connections stay open, so that requests can reuse them.
+    /// The session itself watches the paths of its connections.
     ///
     /// If the state arrives after ``Settings/gateTimeout``, lanes have not waited for it. Their attempts may use
     /// another path, and are aborted.
-    private func abortUnknown(_ host: String, after old: Gate, now: Moment, _ actions: inout [Action]) {
+    private func abortUnknown(_ endpoint: Endpoint, after old: Gate, now: Moment, _ actions: inout [Action]) {
         let isLate = now >= old.since + settings.gateTimeout
-        if isLate, isSending(to: host) { actions.append(.abort(host: host)) }
+        if isLate, isSending(to: endpoint) { actions.append(.abort(endpoint)) }
     }
 
-    private func isSending(to host: String) -> Bool {
-        gates[host]!.lanes.contains { lanes[$0]!.inflight > 0 }
+    private func isSending(to endpoint: Endpoint) -> Bool {
+        gates[endpoint]!.lanes.contains { lanes[$0]!.inflight > 0 }
     }
 
     /// Starts the grace period of attempts over a path that was lost or replaced. A grace period that already runs for
     /// the same loss continues unchanged.
-    mutating func startGrace(_ host: String, now: Moment) {
-        let losses = gates[host]!.losses
-        guard losses.last.map({ $0.foundAt != nil }) ?? true, isSending(to: host) else { return }
-        setLosses(of: host, losses + [Loss(at: now)])
+    mutating func startGrace(_ endpoint: Endpoint, now: Moment) {
+        let losses = gates[endpoint]!.losses
+        guard losses.last.map({ $0.foundAt != nil }) ?? true, isSending(to: endpoint) else { return }
+        setLosses(of: endpoint, losses + [Loss(at: now)])
     }
 
     /// Records when another path replaced the lost one. Attempts that began later use the new path.
-    private mutating func anotherIsFound(_ host: String, now: Moment) {
-        guard let last = gates[host]!.losses.indices.last, gates[host]!.losses[last].foundAt == nil else {
+    private mutating func anotherIsFound(_ endpoint: Endpoint, now: Moment) {
+        guard let last = gates[endpoint]!.losses.indices.last, gates[endpoint]!.losses[last].foundAt == nil
+        else {
             return
         }
-        gates[host]!.losses[last].foundAt = now
+        gates[endpoint]!.losses[last].foundAt = now
     }
 
-    /// Sets the losses of a host, and schedules the end of the first grace period.
-    mutating func setLosses(of host: String, _ losses: [Loss]) {
-        gates[host]!.losses = losses
-        graces.set(host, to: losses.first.map { $0.at + settings.lossGrace })
+    /// Sets the losses of an endpoint, and schedules the end of the first grace period.
+    mutating func setLosses(of endpoint: Endpoint, _ losses: [Loss]) {
+        gates[endpoint]!.losses = losses
+        graces.set(endpoint, to: losses.first.map { $0.at + settings.lossGrace })
     }
 
     /// Ends the grace periods that are over at the given time.
     mutating func endGraces(until moment: Moment, now: Moment, _ actions: inout [Action]) {
-        while let host = graces.removeFirst(until: moment) {
-            guard let losses = gates[host]?.losses, let loss = losses.first else { continue }
-            actions.append(.endLost(host: host, begunBefore: loss.foundAt ?? now))
-            setLosses(of: host, Array(losses.dropFirst()))
+        while let endpoint = graces.removeFirst(until: moment) {
+            guard let losses = gates[endpoint]?.losses, let loss = losses.first else { continue }
+            actions.append(.endLost(endpoint, begunBefore: loss.foundAt ?? now))
+            setLosses(of: endpoint, Array(losses.dropFirst()))
         }
     }
 
@@ -92,7 +93,7 @@ extension Scheduler {
         if isPathError, lane.reconnectsUntil == nil {
             lanes[id]!.reconnectsUntil = now + settings.reconnectTime
         }
-        let ends = [gates[lane.host]?.reconnectsUntil, lanes[id]!.reconnectsUntil]
+        let ends = [gates[lane.endpoint]?.reconnectsUntil, lanes[id]!.reconnectsUntil]
         return ends.contains { $0.map { now < $0 } == true }
     }
 

@@ -2,19 +2,19 @@
 // arrive all at once.
 
 extension Scheduler {
-    /// Handles a change of a host's gate: after an outage, each lane sends a canary, and the origins of the host join
-    /// the ramp. The first state of a gate does not indicate an outage.
-    mutating func reconnect(_ host: String, _ old: GateState?, _ new: GateState, now: Moment) {
+    /// Handles a change of an endpoint's gate: after an outage, each lane sends a canary, and the origins of the
+    /// endpoint join the ramp. The first state of a gate does not indicate an outage.
+    mutating func reconnect(_ endpoint: Endpoint, _ old: GateState?, _ new: GateState, now: Moment) {
         guard old != nil else { return }
         switch (old, new) {
         // A name that could not be looked up during the outage is unknown until its lookup ends.
         case (_, .reachable), (.notReachable, .unknown):
-            if old == .notReachable { gates[host]!.opensAt = drawSpread(now: now) }
-            for id in gates[host]!.lanes.sorted() { lanes[id]!.awaitCanary() }
-            for origin in origins(of: host) { slots.reconnected(origin, now: now) }
+            if old == .notReachable { gates[endpoint]!.opensAt = drawSpread(now: now) }
+            for id in gates[endpoint]!.lanes.sorted() { lanes[id]!.awaitCanary() }
+            for origin in origins(of: endpoint) { slots.reconnected(origin, now: now) }
             // Hosts without lanes may not be watched, but they may have lost the same link.
             slots.recent.forgetFailures()
-        case (_, .notReachable): for origin in origins(of: host) { slots.leaveRamp(origin) }
+        case (_, .notReachable): for origin in origins(of: endpoint) { slots.leaveRamp(origin) }
         case (_, .unknown): break
         }
     }
@@ -43,7 +43,9 @@ extension Scheduler {
         slots.record(use, of: lane.origin, now: now)
     }
 
-    private func origins(of host: String) -> [Origin] { origins(of: gates[host]!.lanes.sorted()) }
+    private func origins(of endpoint: Endpoint) -> [Origin] {
+        origins(of: gates[endpoint]!.lanes.sorted())
+    }
 
     /// Returns the origins of lanes, each once, in the order of the lanes, so that a run can be replayed.
     func origins(of ids: [Int64]) -> [Origin] {

@@ -13,7 +13,7 @@ package struct Scheduler: Sendable {
         package var backoff = Backoff()
         /// The number of failures in a row that close a lane. 5 is also the default of Finagle's failure accrual.
         package var failuresToClose = 5
-        /// How long a lane waits for the first state of its host's gate. This is slightly longer than the monitor takes
+        /// How long a lane waits for the first state of its gate. This is slightly longer than the monitor takes
         /// to report the state of a name that does not resolve.
         package var gateTimeout: Duration = .milliseconds(2500)
         /// The range of the random time for which a lane is closed after its server was not trusted.
@@ -124,8 +124,8 @@ package struct Scheduler: Sendable {
         case lanes([LaneRows])
         /// Lanes have no requests left.
         case emptied(lanes: [Int64])
-        /// The state of a host's gate changed.
-        case gate(host: String, GateState)
+        /// The state of an endpoint's gate changed.
+        case gate(Endpoint, GateState)
         /// A claim from ``Action/claim(_:)`` was executed. `taken` is the number of claimed requests. `due` is when the
         /// next remaining request is due; `nil` if there is none.
         case claimed(lane: Int64, taken: Int, use: RetryUse = RetryUse(), due: Moment?)
@@ -135,10 +135,10 @@ package struct Scheduler: Sendable {
         /// An outcome was stored, and the claim from ``Scheduler/claimNext(lane:after:now:)`` was executed. `taken` and
         /// `due` have the same meanings as in ``claimed(lane:taken:use:due:)``.
         case nextClaimed(lane: Int64, taken: Int, use: RetryUse = RetryUse(), due: Moment?)
-        /// The probe from ``Action/probePortal(host:probe:)`` runs, but an earlier one of the same path has failed.
-        case portalProbeHasFailed(host: String, probe: Int)
-        /// The probe from ``Action/probePortal(host:probe:)`` ended.
-        case portalProbed(host: String, probe: Int, PortalFinding)
+        /// The probe from ``Action/probePortal(_:probe:)`` runs, but an earlier one of the same path has failed.
+        case portalProbeHasFailed(Endpoint, probe: Int)
+        /// The probe from ``Action/probePortal(_:probe:)`` ended.
+        case portalProbed(Endpoint, probe: Int, PortalFinding)
         /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
         /// The settings changed. Requests in flight remain, even if they exceed the new numbers.
@@ -170,35 +170,35 @@ package struct Scheduler: Sendable {
         case claim(Claim)
         /// Drop pooled connections, because the path changed.
         case dropConnections
-        /// End the attempts to a host that may be repeated, because the host is now reachable by another path. They are
+        /// End the attempts to an endpoint that may be repeated, because it is now reachable by another path. They are
         /// then repeated.
-        case abort(host: String)
-        /// Restart stalled transfers to a host within their attempts, because there is a path again and their packets
-        /// were lost.
-        case restartStalled(host: String)
-        /// End all attempts to a host that began before the given time, because their path was lost and its grace
+        case abort(Endpoint)
+        /// Restart stalled transfers to an endpoint within their attempts, because there is a path again and their
+        /// packets were lost.
+        case restartStalled(Endpoint)
+        /// End all attempts to an endpoint that began before the given time, because their path was lost and its grace
         /// period is over.
-        case endLost(host: String, begunBefore: Moment)
+        case endLost(Endpoint, begunBefore: Moment)
         /// End the attempts of a lane that may be repeated, because a constraint of their requests is no longer met.
         case interrupt(lane: Int64)
-        /// Start to report the states of a host as ``Event/gate(host:_:)``.
-        case watch(String)
-        /// Stop reporting the states of a host.
-        case unwatch(String)
-        /// Probe the path to a host for captive portals, and report the result as
-        /// ``Event/portalProbed(host:probe:_:)``. Earlier probes of the path are obsolete.
-        case probePortal(host: String, probe: Int)
+        /// Start to report the states of an endpoint as ``Event/gate(_:_:)``.
+        case watch(Endpoint)
+        /// Stop reporting the states of an endpoint.
+        case unwatch(Endpoint)
+        /// Probe the path to an endpoint for captive portals, and report the result as
+        /// ``Event/portalProbed(_:probe:_:)``. Earlier probes of the path are obsolete.
+        case probePortal(Endpoint, probe: Int)
     }
 
-    /// The scheduler's state of a host that it watches.
+    /// The scheduler's state of an endpoint that it watches.
     struct Gate: Sendable {
         /// The last reported state; `nil` before the first one.
         var state: GateState?
         /// The time of the last change of ``state``, or the time at which watching began.
         var since: Moment
-        /// The lanes whose requests go to the host.
+        /// The lanes whose requests go to the endpoint.
         var lanes: Set<Int64> = []
-        /// The host's last known path (the route of ``GateState``); `nil` if it is not known.
+        /// The endpoint's last known path (the route of ``GateState``); `nil` if it is not known.
         var route: UInt64?
         /// The time until which failures to connect are retried fast.
         var reconnectsUntil: Moment = .zero
@@ -223,7 +223,9 @@ package struct Scheduler: Sendable {
     var settings: Settings
     var random: SplitMix64
     var lanes: [Int64: SchedulerLane] = [:]
-    var gates: [String: Gate] = [:]
+    var gates: [Endpoint: Gate] = [:]
+    /// The endpoints of ``gates`` by their hosts.
+    var endpoints: [String: [Endpoint]] = [:]
     /// The slots, and the lanes that wait for one. A lane that waits for a time is in ``timetable`` instead. A lane
     /// that only an event can change is in neither. ``schedule(_:now:)`` decides where a lane is.
     var slots: OriginSlots
@@ -233,8 +235,8 @@ package struct Scheduler: Sendable {
     var windowEnds = Timetable<Int64>()
     /// The time of the wall clock at the moment zero.
     var wallAtStart = Timestamp(milliseconds: 0)
-    /// The end of the first grace period of each host whose path was lost.
-    var graces = Timetable<String>()
+    /// The end of the first grace period of each endpoint whose path was lost.
+    var graces = Timetable<Endpoint>()
     /// The time until which requests wait after the start, or after the last outage of any host.
     var spreadEnd: Moment = .zero
     /// The time until which requests wait after the start.
@@ -244,13 +246,13 @@ package struct Scheduler: Sendable {
     var wantedProbes: [Action] = []
     /// The number of the last probe.
     var lastProbe = 0
-    /// The latest `reconnectsUntil` of all hosts.
+    /// The latest `reconnectsUntil` of all endpoints.
     var lastReconnectEnds: Moment = .zero
     /// The lanes whose last attempts got no response, until the next response of their origin. Some may have recovered
     /// since.
     var unansweredLanes: [Origin: Set<Int64>] = [:]
-    /// The watched hosts that have no lanes, those that became idle first at the front.
-    var idleHosts: [String] = []
+    /// The watched endpoints that have no lanes, those that became idle first at the front.
+    var idleEndpoints: [Endpoint] = []
 
     package init(settings: Settings = Settings(), seed: UInt64) {
         self.settings = settings
@@ -261,7 +263,7 @@ package struct Scheduler: Sendable {
 
     /// Processes an event and returns the resulting actions, in the order in which they must be performed.
     ///
-    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its host, a flush and new settings
+    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its endpoint, a flush and new settings
     /// examine all lanes, and any other event affects the lanes that it names.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
@@ -269,7 +271,7 @@ package struct Scheduler: Sendable {
         switch event {
         case .lanes(let lanes): for lane in lanes { add(lane, now: now, &actions) }
         case .emptied(let lanes): for lane in lanes { emptied(lane, now: now) }
-        case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
+        case .gate(let endpoint, let state): gateChanged(endpoint, state, now: now, &actions)
         case .claimed(let lane, let taken, let use, let due):
             record(use, ofLane: lane, now: now)
             claimed(lane, taken: taken, due: due, now: now)
@@ -281,8 +283,9 @@ package struct Scheduler: Sendable {
             record(use, ofLane: lane, now: now)
             nextClaimed(lane, taken: taken, due: due, now: now)
             removeIfIdle(lane, now: now, &actions)
-        case .portalProbeHasFailed(let host, let probe): presumeFailure(host, probe, now: now)
-        case .portalProbed(let host, let probe, let finding): portalProbed(host, probe, finding, now: now)
+        case .portalProbeHasFailed(let endpoint, let probe): presumeFailure(endpoint, probe, now: now)
+        case .portalProbed(let endpoint, let probe, let finding):
+            portalProbed(endpoint, probe, finding, now: now)
         case .wake: break
         case .settings(let settings): use(settings, now: now)
         case .flush(let selection): flush(selection, now: now)
@@ -305,11 +308,11 @@ package struct Scheduler: Sendable {
     /// The number of slots in use.
     package var inflight: Int { slots.inflight }
 
-    /// Returns whether there is no path to a host, according to the last state of its gate.
-    package func isGateDown(_ host: String) -> Bool { gates[host]?.state == .notReachable }
+    /// Returns whether there is no path to an endpoint, according to the last state of its gate.
+    package func isGateDown(_ endpoint: Endpoint) -> Bool { gates[endpoint]?.state == .notReachable }
 
-    /// Returns the last state of a host's gate; `nil` if the host is not watched or has no state yet.
-    package func gateState(of host: String) -> GateState? { gates[host]?.state }
+    /// Returns the last state of an endpoint's gate; `nil` if the endpoint is not watched or has no state yet.
+    package func gateState(of endpoint: Endpoint) -> GateState? { gates[endpoint]?.state }
 }
 
 // MARK: - Slots

@@ -94,7 +94,7 @@ struct SchedulerLane: Hashable, Sendable {
         serverNotBefore = info.notBefore ?? .zero
     }
 
-    var host: String { origin.host }
+    var endpoint: Endpoint { origin.endpoint }
 
     var key: LaneKey { LaneKey(origin: origin, label: label, mode: mode, constraints: constraints) }
 

@@ -46,6 +46,13 @@ internal import Testing
         #expect(result.portal == nil)
     }
 
+    @Test(
+        arguments: [("http://a/", 80), ("https://a/", 443), ("HTTPS://a:8443/", 8443)] as [(String, UInt16)]
+    )
+    func `the path is watched for the port of the URL`(url: String, port: UInt16) throws {
+        #expect(try HTTPProbe(url: url).destinationPort == port)
+    }
+
     @Test func `the phases are the steps that occurred, and are not longer than the probe`() async throws {
         let server = try ScriptedServer { _ in .respond("hello") }
         let result = try await probe(server.url)

@@ -139,7 +139,7 @@ final class SharedGenerator: Sendable {
 }
 
 struct OpenGate: HostGate {
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         AsyncStream { $0.yield(.reachable(generation: 1)) }
     }
 }

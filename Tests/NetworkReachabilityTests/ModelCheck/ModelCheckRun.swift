@@ -40,6 +40,9 @@ final class ModelCheckRun {
     private let oracle: RouteOracle
     private let monitor: PathMonitor
     private var watches: [IPAddress: PathWatch] = [:]
+    /// Watches of the same addresses with another port, or without one. They share lookups with ``watches`` while no
+    /// rule depends on the port.
+    private var otherWatches: [IPAddress: PathWatch] = [:]
     private let log: (String) -> Void
     private let isStopped: () -> Bool
     private var outcome: Outcome
@@ -64,9 +67,15 @@ final class ModelCheckRun {
     }
 
     private func watch(_ host: String) {
-        var options = PathOptions()
-        options.port = scenario.setup.port
-        watches[IPAddress(host)!] = monitor.watch(.host(NetworkHost(host)!), options: options) { _ in }
+        func watch(port: UInt16?) -> PathWatch {
+            var options = PathOptions()
+            options.port = port
+            return monitor.watch(.host(NetworkHost(host)!), options: options) { _ in }
+        }
+        watches[IPAddress(host)!] = watch(port: scenario.setup.port)
+        otherWatches[IPAddress(host)!] = watch(
+            port: scenario.setup.port == nil ? OperationGenerator.port : nil
+        )
     }
 
     /// Runs a scenario until its first mismatch or its end.
@@ -128,7 +137,10 @@ final class ModelCheckRun {
     private func perform(_ operation: Operation) {
         testbed.perform(operation)
         for step in operation.steps {
-            if case .unwatch(let host) = step { watches[IPAddress(host)!] = nil }
+            if case .unwatch(let host) = step {
+                watches[IPAddress(host)!] = nil
+                otherWatches[IPAddress(host)!] = nil
+            }
             if case .watch(let host) = step { watch(host) }
         }
     }

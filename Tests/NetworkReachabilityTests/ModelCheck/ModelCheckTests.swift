@@ -46,6 +46,14 @@ struct ModelCheckTests {
         #expect(isNoticed)
     }
 
+    @Test func `the check detects a monitor that ignores the port of connections`() async throws {
+        let isNoticed = try await isNoticed(focus: .rule) {
+            $0.port = OperationGenerator.port
+            $0.faults.ignoresPorts = true
+        }
+        #expect(isNoticed)
+    }
+
     @Test func `the check detects a monitor that ignores the lifetimes of routes`() async throws {
         let isNoticed = try await isNoticed(focus: .router) {
             $0.hasRouter = true

@@ -40,28 +40,76 @@ struct PathOptionsTests {
         #expect(plain.watch.status.isReachable)
     }
 
-    @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
-    func `a port prohibited by a rule makes the host unreachable`(address: String) async throws {
+    @Test(
+        arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address],
+        ["ipproto tcp dport 8080", "dport 8000-8100", "from all dport 8080"]
+    )
+    func `a port prohibited by a rule makes the host unreachable until the rule is deleted`(
+        address: String,
+        selector: String
+    ) async throws {
         let (special, plain) = try hosts(address) { $0.port = 8080 }
         try await special.becomes(reachable: true)
-        try testbed.near.ip("\(address.contains(":") ? "-6" : "-4") rule add ipproto tcp dport 8080 prohibit")
-        try await special.recorder.waitForLast { $0.reason == .prohibited }
+        let ip = address.contains(":") ? "-6" : "-4"
+        try testbed.near.ip("\(ip) rule add \(selector) prohibit")
+        try await special.becomes(.prohibited)
         #expect(plain.watch.status.isReachable)
+        try testbed.near.ip("\(ip) rule add dport 443 prohibit", "\(ip) rule del \(selector) prohibit")
+        try await special.becomes(reachable: true)
+        try testbed.near.ip("\(ip) rule del dport 443 prohibit")
+        #expect(special.transitions.suffix(3) == [true, false, true] && special.neverRepeats)
     }
 
-    @Test func `a single lookup of a watched host considers the port`() async throws {
-        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
-        try await host.becomes(reachable: true)
+    @Test func `watches of several ports follow the rules of each, and share lookups without such rules`()
+        async throws
+    {
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        let monitor = PathMonitor(configuration: configuration)
+        let ports: [UInt16] = [80, 443, 8080]
+        let watches = ports.map { port in
+            var options = PathOptions()
+            options.port = port
+            let statuses = Recorder<PathStatus>()
+            let host = NetworkHost(VethTestbed.remoteAddress)!
+            return (statuses, monitor.watch(.host(host), options: options) { statuses.record($0) })
+        }
+        func audited() -> Int {
+            _ = monitor.audit()
+            let before = monitor.statistics.lookups
+            _ = monitor.audit()
+            return monitor.statistics.lookups - before - configuration.generalAddresses.count
+        }
+        for (statuses, _) in watches { try await statuses.waitForLast(\.isReachable) }
+        #expect(audited() == 1)
+
+        // Each rule appears when the previous one is already in effect.
+        for (position, port) in ports.enumerated() {
+            try testbed.near.ip("rule add ipproto tcp dport \(port) prohibit")
+            try await watches[position].0.waitForLast { $0.reason == .prohibited }
+            #expect(watches.map(\.1.status.isReachable) == ports.indices.map { $0 > position })
+        }
+        #expect(audited() == ports.count)
+        for port in ports { try testbed.near.ip("rule del ipproto tcp dport \(port) prohibit") }
+        for (statuses, _) in watches { try await statuses.waitForLast(\.isReachable) }
+        #expect(audited() == 1)
+        #expect(watches.allSatisfy { $0.0.values.map(\.isReachable).suffix(3) == [true, false, true] })
+    }
+
+    @Test func `a single lookup of a watched host considers the port of the watch`() async throws {
+        let (special, plain) = try hosts { $0.port = 8080 }
+        try await special.becomes(reachable: true)
         try testbed.near.ip("rule add ipproto tcp dport 8080 prohibit")
-        func verdict(port: UInt16) async -> PathStatus.Verdict? {
+        func verdict(_ host: WatchedHost, port: UInt16?) async -> PathStatus.Verdict? {
             await withCheckedContinuation { continuation in
                 host.monitor.lookUp(host.watch.target, port: port) {
                     continuation.resume(returning: $0?.verdict)
                 }
             }
         }
-        #expect(await verdict(port: 8080) == .notReachable(.prohibited))
-        #expect(await verdict(port: 443)?.description.hasPrefix("reachable") == true)
+        #expect(await verdict(special, port: 8080) == .notReachable(.prohibited))
+        #expect(await verdict(plain, port: nil)?.description.hasPrefix("reachable") == true)
+        #expect(await verdict(plain, port: 8080) == nil, "the host is not watched with this port")
     }
 
     @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])

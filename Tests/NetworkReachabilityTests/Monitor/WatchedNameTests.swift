@@ -143,6 +143,35 @@ struct WatchedNameTests {
         #expect(verdict.isReachable)
     }
 
+    @Test func `watches of a name with several ports share its lookups`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add blackhole 203.0.113.9", "rule add ipproto tcp dport 8080 prohibit")
+        let clock = TestClock()
+        let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
+        let (plain, watch, monitor) = try watch(answers, in: testbed, clock: clock.monitorClock)
+        try await plain.waitForLast { $0.isReachable }
+        let first = answers.lookups.values.count
+        var options = PathOptions()
+        options.port = 8080
+        let special = Recorder<PathStatus>()
+        let host = try #require(NetworkHost("server.example"))
+        let specialWatch = monitor.watch(.host(host), options: options) { special.record($0) }
+        try await special.wait { !$0.isEmpty }
+        #expect(special.values.map(\.reason) == [.prohibited])
+        #expect(answers.lookups.values.count == first)
+        try testbed.near.ip("rule del ipproto tcp dport 8080 prohibit")
+        monitor.catchUp()
+        try await special.waitForLast { $0.isReachable }
+        // The lookups go on for the other watch when one ends.
+        watch.cancel()
+        answers.set(.success([IPAddress("203.0.113.9")!]))
+        let before = answers.lookups.values.count
+        try await advance(clock, of: monitor, until: answers.lookups, has: before + 3)
+        clock.advance(by: .seconds(1))
+        try await special.waitForLast { $0.reason == .blackhole }
+        specialWatch.cancel()
+    }
+
     @Test func `a status follows the addresses of a name, but not their order`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add blackhole 203.0.113.9")

@@ -106,15 +106,22 @@ struct RequestSocketTests {
         #expect(error?.errno == invalidArgument)
     }
 
-    @Test func `a rule that depends on the source address is found among 10,000 others`() throws {
-        func hasSourceRules() throws -> Bool {
-            try namespace.run { Result { try RequestSocket().hasIPv4SourceRules() } }.get()
+    @Test func `rules that depend on the source address or the port are found among 10,000 others`() throws {
+        func selectors() throws -> RuleSelectors {
+            try namespace.run { Result { try RequestSocket().ruleSelectors() } }.get()
         }
         try namespace.shell("seq 1 10000 | sed 's/.*/rule add to 10.0.0.7 pref & lookup 70/' | ip -batch -")
-        try namespace.ip("-6 rule add from 2001:db8::/32 lookup 70")
-        #expect(try !hasSourceRules())
+        try namespace.ip(
+            "-6 rule add from 2001:db8::/32 lookup 70",
+            "rule add ipproto tcp sport 22 lookup 70"
+        )
+        #expect(try selectors() == [])
         try namespace.ip("rule add not from 192.0.2.1 pref 5000 lookup 70")
-        #expect(try hasSourceRules())
+        #expect(try selectors() == .ipv4Source)
+        try namespace.ip("-6 rule add dport 8000-8100 lookup 70")
+        #expect(try selectors() == [.ipv4Source, .destinationPort])
+        try namespace.ip("-6 rule del dport 8000-8100 lookup 70", "rule add ipproto tcp dport 25 lookup 70")
+        #expect(try selectors() == [.ipv4Source, .destinationPort])
     }
 
     @Test func `an interface that does not exist is empty, and leaves no reply behind`() throws {

@@ -37,6 +37,21 @@ internal import Testing
         #expect(last.status == seen.values.first?.status)
     }
 
+    @Test(.needsNetworkNamespaces)
+    func `a host is not reachable if a rule prohibits the port of the probe`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("rule add ipproto tcp dport 8080 prohibit")
+        let monitor = PathMonitor(configuration: .init(in: testbed.near))
+        let target = PathTarget.host(NetworkHost(VethTestbed.remoteAddress)!)
+        let validator = PathValidator(monitor: monitor, target: target, probe: TCPProbe(port: 8080)) {
+            [seen] in
+            seen.record($0)
+        }
+        defer { validator.cancel() }
+        try await seen.waitForLast { $0.status.reason == .prohibited }
+        #expect(seen.values.count == 1)
+    }
+
     @Test func `the path is probed again after the interval`() async throws {
         let server = try ScriptedServer()
         let probe = TCPProbe(port: server.port, timeout: .seconds(60))

@@ -8,6 +8,7 @@ struct WatchedHost {
     let testbed: VethTestbed
     let monitor: PathMonitor
     let address: IPAddress
+    private let port: UInt16?
     let recorder = Recorder<PathStatus>()
     let watch: PathWatch
 
@@ -22,6 +23,7 @@ struct WatchedHost {
     ) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))
+        port = options.port
         var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.settle = settle
         configuration.confirmDelay = confirmDelay
@@ -51,7 +53,7 @@ struct WatchedHost {
     /// lost carrier.
     private func checkOracle(_ location: SourceLocation) {
         guard let status = recorder.values.last else { return }
-        let answer = SocketOracle(namespace: testbed.near).ask(about: address)
+        let answer = SocketOracle(namespace: testbed.near, port: port ?? 9).ask(about: address)
         switch (status.verdict, answer) {
         case (.reachable(let path), .sends(let source)):
             #expect(path.source?.bytes == source.bytes, sourceLocation: location)

@@ -15,7 +15,7 @@ internal import Testing
     private mutating func watch(_ addresses: [(String, UInt32?)]) {
         for (text, interface) in addresses {
             let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
-            let target = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
+            let target = WatchedTarget(key, settle: .zero)
             targets[text] = target
             book.assign([IPAddress(text)!], to: target)
             _ = book.takeMarked(atMost: .max)
@@ -100,12 +100,7 @@ internal import Testing
     @Test func `an address with several watchers is looked up once and removed with the last watcher`() {
         var book = self
         book.watch([("10.0.0.1", 1)])
-        let other = WatchedTarget(
-            WatchKey(target: .general, options: PathOptions()),
-            settle: .zero,
-            refreshInterval: .seconds(30),
-            now: now
-        )
+        let other = WatchedTarget(WatchKey(target: .general, options: PathOptions()), settle: .zero)
         book.book.assign([IPAddress("10.0.0.1")!], to: other)
         #expect(book.book.addresses.count == 1)
         #expect(book.marked(by: .rule) == ["10.0.0.1"])
@@ -114,6 +109,59 @@ internal import Testing
         book.book.assign([], to: book.targets["10.0.0.1"]!)
         #expect(book.book.addresses.count == 0)
         #expect(book.marked(by: .rule) == [])
+    }
+
+    /// Returns a target for an address and a port.
+    private func target(_ address: String, port: UInt16) -> WatchedTarget {
+        var options = PathOptions()
+        options.port = port
+        let key = WatchKey(target: .host(NetworkHost(address)!), options: options)
+        return WatchedTarget(key, settle: .zero)
+    }
+
+    @Test(arguments: ["10.0.0.1", "2001:db8::1"])
+    func `an address is looked up once for all ports, unless a rule depends on the port`(address: String) {
+        var book = self
+        _ = book.book.distinguishPorts(false, of: [])
+        book.watch([(address, 1)])
+        let ports = [443, 8080].map { target(address, port: $0) }
+        for port in ports { book.book.assign([IPAddress(address)!], to: port) }
+        let all = [book.targets[address]!] + ports
+        #expect(Set(all.map(\.slots)).count == 1)
+        let unmoved = book.book.distinguishPorts(false, of: all)
+        #expect(unmoved.isEmpty)
+
+        let separated = book.book.distinguishPorts(true, of: all)
+        #expect(separated == ports)
+        #expect(Set(all.map(\.slots)).count == 3)
+        let marked = book.book.takeMarked(atMost: .max)
+        #expect(Set(marked.map(\.options.options.port)) == [443, 8080])
+        // Until the lookup, the last verdict applies.
+        #expect(all.allSatisfy { book.book.verdict(at: $0.slots[0])?.isReachable == true })
+        _ = book.book.update(ports[1].slots[0], AddressVerdict(.notReachable(.prohibited)), now: now)
+
+        let joined = book.book.distinguishPorts(false, of: all)
+        #expect(joined == ports)
+        #expect(Set(all.map(\.slots)).count == 1)
+        let markedAgain = book.book.takeMarked(atMost: .max)
+        #expect(markedAgain.map(\.options.options.port) == [nil])
+        #expect(book.book.verdict(at: ports[1].slots[0])?.isReachable == true)
+        #expect(book.book.addresses.count == 1)
+    }
+
+    @Test func `the lookups because of the lifetime of a route continue when ports are distinguished`() {
+        var book = AddressBook()
+        _ = book.distinguishPorts(false, of: [])
+        let target = target("2001:db8::1", port: 443)
+        book.assign([IPAddress("2001:db8::1")!], to: target)
+        _ = book.takeMarked(atMost: .max)
+        var found = addressVerdict(IPAddress("2001:db8::1")!, 1)
+        found.isRenewable = true
+        _ = book.update(target.slots[0], found, now: now)
+        _ = book.distinguishPorts(true, of: [target])
+        _ = book.takeMarked(atMost: .max)
+        let hasRenewable = book.markRenewable(now: now + RouteLifetimes.interval)
+        #expect(hasRenewable && book.isMarked(target.slots))
     }
 
     @Test func `a route event marks exactly the current addresses`() {
@@ -128,7 +176,7 @@ internal import Testing
                 book.assign([], to: target)
             } else {
                 let key = WatchKey(target: .host(NetworkHost("\(address)")!), options: PathOptions())
-                watched[address] = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
+                watched[address] = WatchedTarget(key, settle: .zero)
                 book.assign([address], to: watched[address]!)
             }
             _ = book.takeMarked(atMost: .max)

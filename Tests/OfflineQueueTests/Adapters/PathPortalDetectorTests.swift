@@ -28,7 +28,7 @@ internal import Testing
         finding: PortalFinding
     ) async throws {
         let server = try ScriptedServer { _ in action }
-        #expect(try await detector(server).probe(pathTo: "example.com") == finding)
+        #expect(try await detector(server).probe(pathTo: .http("example.com")) == finding)
         #expect(server.requests.map(\.target) == ["/generate_204"])
     }
 
@@ -37,7 +37,7 @@ internal import Testing
         let host = try #require(NetworkHost("127.0.0.1"))
         let local = try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
         let detector = PathPortalDetector(try .generate204(server.url)) { _ in local }
-        #expect(await detector.probe(pathTo: "127.0.0.1") == .clear)
+        #expect(await detector.probe(pathTo: .http("127.0.0.1")) == .clear)
         #expect(server.requests.isEmpty)
     }
 
@@ -67,14 +67,14 @@ internal import Testing
             request.number == 2 ? .respond(status: 204) : .close
         }
         let detector = try detector(server)
-        #expect(await !detector.hasFailed(pathTo: "a"))
-        #expect(await detector.probe(pathTo: "a") == .failed)
-        #expect(await detector.hasFailed(pathTo: "b"))
-        #expect(await detector.probe(pathTo: "b") == .clear)
-        #expect(await !detector.hasFailed(pathTo: "a"))
-        #expect(await detector.probe(pathTo: "a") == .failed)
+        #expect(await !detector.hasFailed(pathTo: .http("a")))
+        #expect(await detector.probe(pathTo: .http("a")) == .failed)
+        #expect(await detector.hasFailed(pathTo: .http("b")))
+        #expect(await detector.probe(pathTo: .http("b")) == .clear)
+        #expect(await !detector.hasFailed(pathTo: .http("a")))
+        #expect(await detector.probe(pathTo: .http("a")) == .failed)
         await detector.pathsChanged()
-        #expect(await !detector.hasFailed(pathTo: "a"))
+        #expect(await !detector.hasFailed(pathTo: .http("a")))
     }
 }
 

@@ -85,6 +85,31 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func
+        `requests to a port that a rule prohibits wait until the rule is deleted, those to other ports do not`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("rule add ipproto tcp dport 8080 prohibit")
+        var watched = PathMonitor.Configuration()
+        watched.networkNamespace = testbed.near.path
+        let gate = MonitorGate(monitor: PathMonitor(configuration: watched))
+        let queue = try await directory.openQueue(FakeSender { _ in .status(200) }, gate: gate)
+        func send(_ id: String, port: Int) async throws -> SendResult {
+            let url = "http://\(VethTestbed.remoteAddress):\(port)/"
+            let request = QueueRequest(method: "POST", url: url, body: .data(Data()))
+            return try await queue.send(request, options: EnqueueOptions(id: id))
+        }
+        #expect(try await send("a", port: 8080) == .queued(id: "a", reason: .notReachable))
+        #expect(try await send("b", port: 8081) == .delivered(id: "b", status: 200, body: Data()))
+        let prohibited = Endpoint(host: VethTestbed.remoteAddress, port: 8080)
+        #expect(await gate.state(of: prohibited) == .notReachable)
+        try testbed.near.ip("rule del ipproto tcp dport 8080 prohibit")
+        #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        await queue.stop()
+    }
+
     /// Without a path, the next attempt to the host would follow only after the backoff, which takes hours here.
     @Test func `a host that becomes reachable is tried at once`() async throws {
         let sender = FakeSender()

@@ -67,7 +67,7 @@ internal import Testing
     }
 
     private struct OpenGate: HostGate {
-        func watch(host: String) -> AsyncStream<GateState> {
+        func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
             AsyncStream { continuation in
                 continuation.yield(.reachable(generation: 1))
             }

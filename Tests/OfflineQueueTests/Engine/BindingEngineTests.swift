@@ -114,7 +114,7 @@ internal import Testing
             let binding = SocketBinding(interfaceIndex: 2, source: IPAddress(source), family: .ipv4)
             let interface = PathInterface(kind: .ethernet, isMetered: false, binding: binding)
             let state = GateState.reachable(generation: 1, route: 1, interface: interface)
-            _ = scheduler.handle(.gate(host: "a", state), now: .zero)
+            _ = scheduler.handle(.gate(.https("a"), state), now: .zero)
             #expect(scheduler.binding(lane: 1) == binding)
         }
     }

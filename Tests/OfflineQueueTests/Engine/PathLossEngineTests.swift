@@ -101,13 +101,13 @@ internal import Testing
         await queue.stop()
     }
 
-    /// A gate whose current state for the port of the requests differs from the last state that it reported.
+    /// A gate whose current state differs from the last one that it reported.
     private struct LateGate: HostGate {
         let inner: FakeGate
         let fresh: GateState
 
-        func watch(host: String) -> AsyncStream<GateState> { inner.watch(host: host) }
-        func state(of host: String, port: Int) async -> GateState? { port == 443 ? fresh : nil }
+        func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> { inner.watch(endpoint) }
+        func state(of endpoint: Endpoint) async -> GateState? { fresh }
     }
 
     @Test(arguments: [GateState.notReachable, .reachable(generation: 2)])

@@ -36,7 +36,7 @@ internal import Testing
         let lane = Scheduler.LaneInfo(id: 1, origin: origin, mode: .parallel, constraints: constraints)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         _ = scheduler.handle(.rows(.init(id: 2, host: "a", mode: .parallel), due: .zero), now: .zero)
-        let actions = scheduler.handle(.gate(host: "a", up(interface)), now: .zero)
+        let actions = scheduler.handle(.gate(.https("a"), up(interface)), now: .zero)
         return (scheduler, actions)
     }
 
@@ -50,7 +50,7 @@ internal import Testing
         let flushed = claims(scheduler.handle(.flush(.all), now: .seconds(1)))
         #expect(flushed == [2], "a flush does not change the network")
         _ = scheduler.handle(.claimed(lane: 2, taken: 0, due: nil), now: .seconds(1))
-        let edge = scheduler.handle(.gate(host: "a", up(Self.wired, 2)), now: .seconds(9))
+        let edge = scheduler.handle(.gate(.https("a"), up(Self.wired, 2)), now: .seconds(9))
         #expect(claims(edge).contains(1))
     }
 
@@ -77,7 +77,7 @@ internal import Testing
         for state in [GateState.unknown, .reachable(generation: 1)] {
             var (scheduler, _) = started(Self.mobile) { $0.isUnmetered = true }
             _ = scheduler.handle(.claimed(lane: 2, taken: 0, due: nil), now: .zero)
-            #expect(claims(scheduler.handle(.gate(host: "a", state), now: .seconds(1))).isEmpty)
+            #expect(claims(scheduler.handle(.gate(.https("a"), state), now: .seconds(1))).isEmpty)
             #expect(claims(scheduler.handle(.wake, now: .seconds(7200))).isEmpty)
             #expect(!scheduler.mayStillSend(lane: 1, now: .seconds(7200)))
         }
@@ -107,7 +107,7 @@ internal import Testing
             $0.window = window
             $0.isUnmetered = true
         }
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(2)) == .constraint(.window(window)))
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(3600)) == .notReachable)
     }
@@ -121,10 +121,10 @@ internal import Testing
         for lane in [1, 2] as [Int64] {
             _ = scheduler.handle(.claimed(lane: lane, taken: 1, due: nil), now: .zero)
         }
-        actions = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(30))
+        actions = scheduler.handle(.gate(.https("a"), .unknown), now: .seconds(30))
         #expect(interrupted(actions).isEmpty, "an unknown interface does not end attempts")
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(40))
-        actions = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(60))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(40))
+        actions = scheduler.handle(.gate(.https("a"), .unknown), now: .seconds(60))
         #expect(interrupted(actions) == [1])
     }
 
@@ -149,10 +149,12 @@ internal import Testing
         for lane in [1, 2] as [Int64] {
             _ = scheduler.handle(.claimed(lane: lane, taken: 4, due: nil), now: .zero)
         }
-        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let lost = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         #expect(interrupted(lost).isEmpty, "the path may return within the grace period")
-        #expect(interrupted(scheduler.handle(.gate(host: "a", up(Self.wired, 2)), now: .seconds(2))).isEmpty)
-        actions = scheduler.handle(.gate(host: "a", up(Self.mobile, 3)), now: .seconds(3))
+        #expect(
+            interrupted(scheduler.handle(.gate(.https("a"), up(Self.wired, 2)), now: .seconds(2))).isEmpty
+        )
+        actions = scheduler.handle(.gate(.https("a"), up(Self.mobile, 3)), now: .seconds(3))
         #expect(interrupted(actions) == [1])
         #expect(
             !scheduler.mayStillSend(lane: 1, now: .seconds(3))
@@ -163,7 +165,7 @@ internal import Testing
     @Test func `a claimed request is not sent without its interface when the path is lost`() {
         var (scheduler, actions) = started(Self.wired) { $0.isUnmetered = true }
         #expect(Set(claims(actions)) == [1, 2])
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         // A request with no constraint may be sent, because the state of the path may be wrong.
         #expect(!scheduler.mayStillSend(lane: 1, now: .seconds(1)))
         #expect(scheduler.mayStillSend(lane: 2, now: .seconds(1)))
@@ -172,7 +174,7 @@ internal import Testing
         let settled = Scheduler.Event.settled(lane: 1, due: .seconds(1), isDistrusted: false)
         #expect(claims(scheduler.handle(settled, now: .seconds(1))).isEmpty)
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(7200)) == .notReachable)
-        actions = scheduler.handle(.gate(host: "a", up(Self.wired, 2)), now: .seconds(7201))
+        actions = scheduler.handle(.gate(.https("a"), up(Self.wired, 2)), now: .seconds(7201))
         #expect(claims(actions) == [1])
     }
 
@@ -192,7 +194,7 @@ internal import Testing
                 now: .zero
             )
             let state = GateState.reachable(generation: 1)
-            actions = scheduler.handle(.gate(host: "h\(host)", state), now: .zero)
+            actions = scheduler.handle(.gate(.https("h\(host)"), state), now: .zero)
             for lane in claims(actions) {
                 _ = scheduler.handle(.claimed(lane: lane, taken: 1, due: nil), now: .zero)
                 _ = scheduler.conclude(lane: lane, epoch: 0, effect: .healthy, failures: 1, now: .zero)

@@ -42,7 +42,7 @@ struct FleetSimulation<Network: SimulatedNetwork> {
         case enqueue(queue: Int, lane: Int64, count: Int)
         case gate(queue: Int, GateState)
         case outcome(FleetArrival, LaneEffect)
-        case probed(queue: Int, host: String, probe: Int, PortalFinding)
+        case probed(queue: Int, Endpoint, probe: Int, PortalFinding)
     }
 
     var network: Network
@@ -115,12 +115,12 @@ extension FleetSimulation {
         case .enqueue(let queue, let lane, let count): enqueue(count, queue, lane)
         case .gate(let queue, let state):
             queues[queue].gate = state
-            for host in Set(queues[queue].lanes.values.map(\.info.origin.host)).sorted() {
-                feed(.gate(host: host, state), queue)
+            for endpoint in Set(queues[queue].lanes.values.map(\.info.origin.endpoint)).sorted() {
+                feed(.gate(endpoint, state), queue)
             }
         case .outcome(let arrival, let effect): conclude(arrival, effect)
-        case .probed(let queue, let host, let probe, let finding):
-            feed(.portalProbed(host: host, probe: probe, finding), queue)
+        case .probed(let queue, let endpoint, let probe, let finding):
+            feed(.portalProbed(endpoint, probe: probe, finding), queue)
         }
     }
 
@@ -138,11 +138,11 @@ extension FleetSimulation {
             switch action {
             case .claim(let claim):
                 execute(claim, queue) { .claimed(lane: claim.lane, taken: $0, use: $1, due: $2) }
-            case .watch(let host): feed(.gate(host: host, queues[queue].gate), queue)
+            case .watch(let endpoint): feed(.gate(endpoint, queues[queue].gate), queue)
             case .unwatch, .dropConnections, .abort, .interrupt, .restartStalled, .endLost: break
-            case .probePortal(let host, let probe):
-                let (finding, delay) = network.probe(host, now: now)
-                plan(.probed(queue: queue, host: host, probe: probe, finding), at: now + delay)
+            case .probePortal(let endpoint, let probe):
+                let (finding, delay) = network.probe(endpoint.host, now: now)
+                plan(.probed(queue: queue, endpoint, probe: probe, finding), at: now + delay)
             }
         }
         wakes.set(queue, to: queues[queue].scheduler.nextWake(now: now))

@@ -14,9 +14,9 @@ internal import Testing
     /// Returns a scheduler with one lane, which an attempt has closed at time 0.
     private func closed() throws -> Scheduler {
         var scheduler = Scheduler(seed: 1)
-        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        _ = scheduler.handle(.gate(.http("a"), .reachable(generation: 1)), now: .zero)
         _ = scheduler.handle(.lanes([.init(info, due: .zero)]), now: .zero)
-        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let actions = scheduler.handle(.gate(.http("a"), .reachable(generation: 1)), now: .zero)
         let claim = try #require(actions.firstClaim)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         let settlement = scheduler.conclude(
@@ -48,7 +48,7 @@ internal import Testing
         // The claim may take a request that arrived in the meantime. If it takes none, the lane is removed.
         #expect(actions.firstClaim?.lane == 1)
         let rest = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero)
-        #expect(rest == [.unwatch("a")])
+        #expect(rest == [.unwatch(.http("a"))])
     }
 
     @Test func `a server's Retry-After survives an idle lane`() throws {

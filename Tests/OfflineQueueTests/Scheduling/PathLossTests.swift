@@ -19,7 +19,7 @@ internal import Testing
     ) {
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let actions = scheduler.handle(.gate(host: "a", route(1)), now: .zero)
+        let actions = scheduler.handle(.gate(.https("a"), route(1)), now: .zero)
         let claim = claims(actions)[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         return (scheduler, claim)
@@ -44,79 +44,79 @@ internal import Testing
         var settings = Scheduler.Settings()
         settings.inflight = 1
         var (scheduler, _) = sending(settings)
-        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let lost = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         #expect(ends(lost).isEmpty, "a response may still arrive")
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + grace)
         let early = scheduler.handle(.wake, now: .seconds(1) + grace - .milliseconds(1))
         #expect(ends(early).isEmpty)
         let over = scheduler.handle(.wake, now: .seconds(1) + grace)
-        #expect(ends(over) == [.endLost(host: "a", begunBefore: .seconds(1) + grace)])
+        #expect(ends(over) == [.endLost(.https("a"), begunBefore: .seconds(1) + grace)])
         #expect(scheduler.nextWake(now: .seconds(1) + grace) != .seconds(1) + grace)
     }
 
     @Test func `a short loss of the same path ends no transfer`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        let found = scheduler.handle(.gate(host: "a", route(1, generation: 2)), now: .seconds(3))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
+        let found = scheduler.handle(.gate(.https("a"), route(1, generation: 2)), now: .seconds(3))
         #expect(ends(found).isEmpty && found.contains(.dropConnections))
         let later = ends(scheduler.handle(.wake, now: .seconds(60)))
         #expect(later.isEmpty)
-        let flap = scheduler.handle(.gate(host: "a", route(1, generation: 3)), now: .seconds(61))
+        let flap = scheduler.handle(.gate(.https("a"), route(1, generation: 3)), now: .seconds(61))
         #expect(ends(flap).isEmpty, "a loss that was too short to be published")
     }
 
     @Test func `after another path is found, attempts that are not aborted end with their grace period`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        let found = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
-        #expect(ends(found) == [.abort(host: "a")])
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
+        let found = scheduler.handle(.gate(.https("a"), route(2, generation: 2)), now: .seconds(2))
+        #expect(ends(found) == [.abort(.https("a"))])
         let over = scheduler.handle(.wake, now: .seconds(1) + grace)
         #expect(
-            ends(over) == [.endLost(host: "a", begunBefore: .seconds(2))],
+            ends(over) == [.endLost(.https("a"), begunBefore: .seconds(2))],
             "attempts over the new path continue"
         )
     }
 
     @Test func `a second loss within a grace period gets its own grace period`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(3))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), route(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(3))
         let first = scheduler.handle(.wake, now: .seconds(1) + grace)
-        #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
+        #expect(ends(first) == [.endLost(.https("a"), begunBefore: .seconds(2))])
         let second = scheduler.handle(.wake, now: .seconds(3) + grace)
-        #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3) + grace)])
+        #expect(ends(second) == [.endLost(.https("a"), begunBefore: .seconds(3) + grace)])
     }
 
     @Test func `a path that is replaced within another path's grace period gets its own grace period`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
-        _ = scheduler.handle(.gate(host: "a", route(1, generation: 3)), now: .seconds(3))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), route(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(.https("a"), route(1, generation: 3)), now: .seconds(3))
         let first = scheduler.handle(.wake, now: .seconds(1) + grace)
-        #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
+        #expect(ends(first) == [.endLost(.https("a"), begunBefore: .seconds(2))])
         let second = scheduler.handle(.wake, now: .seconds(3) + grace)
-        #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3))])
+        #expect(ends(second) == [.endLost(.https("a"), begunBefore: .seconds(3))])
     }
 
     @Test func `the first known path does not abort attempts that must not be repeated`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let claim = claims(scheduler.handle(.gate(host: "a", .unknown), now: .zero))
+        let claim = claims(scheduler.handle(.gate(.https("a"), .unknown), now: .zero))
         #expect(claim.count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
-        let found = ends(scheduler.handle(.gate(host: "a", route(1)), now: .seconds(1)))
-        #expect(found == [.abort(host: "a")])
+        let found = ends(scheduler.handle(.gate(.https("a"), route(1)), now: .seconds(1)))
+        #expect(found == [.abort(.https("a"))])
         let later = ends(scheduler.handle(.wake, now: .seconds(60)))
         #expect(later.isEmpty)
     }
 
     @Test func `another path aborts repeatable attempts immediately, without a loss in between`() {
         var (scheduler, _) = sending()
-        let moved = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(1))
-        #expect(ends(moved) == [.abort(host: "a")])
+        let moved = scheduler.handle(.gate(.https("a"), route(2, generation: 2)), now: .seconds(1))
+        #expect(ends(moved) == [.abort(.https("a"))])
         let over = ends(scheduler.handle(.wake, now: .seconds(1) + grace))
-        #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "the others end later")
+        #expect(over == [.endLost(.https("a"), begunBefore: .seconds(1))], "the others end later")
     }
 
     @Test func `a late first gate state aborts attempts, because they may use another path`() {
@@ -125,8 +125,8 @@ internal import Testing
         let timeout = Scheduler.Settings().gateTimeout
         #expect(claims(scheduler.handle(.wake, now: timeout)).count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: timeout)
-        let word = scheduler.handle(.gate(host: "a", route(2)), now: timeout + .seconds(1))
-        #expect(ends(word) == [.abort(host: "a")] && !word.contains(.dropConnections))
+        let word = scheduler.handle(.gate(.https("a"), route(2)), now: timeout + .seconds(1))
+        #expect(ends(word) == [.abort(.https("a"))] && !word.contains(.dropConnections))
     }
 
     @Test func `a first gate state in time ends no attempt that a flush started`() {
@@ -134,40 +134,40 @@ internal import Testing
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         #expect(claims(scheduler.handle(.flush(.all), now: .zero)).count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
-        let word = ends(scheduler.handle(.gate(host: "a", route(2)), now: .milliseconds(10)))
+        let word = ends(scheduler.handle(.gate(.https("a"), route(2)), now: .milliseconds(10)))
         #expect(word.isEmpty)
     }
 
     @Test func `stalled attempts restart as soon as a path is found`() {
         var (scheduler, _) = sending()
-        let flap = scheduler.handle(.gate(host: "a", route(1, generation: 2)), now: .seconds(1))
-        #expect(flap.contains(.restartStalled(host: "a")), "a loss that was too short to be published")
-        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
-        #expect(!lost.contains(.restartStalled(host: "a")))
-        let found = scheduler.handle(.gate(host: "a", route(1, generation: 3)), now: .seconds(3))
-        #expect(found.contains(.restartStalled(host: "a")))
+        let flap = scheduler.handle(.gate(.https("a"), route(1, generation: 2)), now: .seconds(1))
+        #expect(flap.contains(.restartStalled(.https("a"))), "a loss that was too short to be published")
+        let lost = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(2))
+        #expect(!lost.contains(.restartStalled(.https("a"))))
+        let found = scheduler.handle(.gate(.https("a"), route(1, generation: 3)), now: .seconds(3))
+        #expect(found.contains(.restartStalled(.https("a"))))
     }
 
     @Test func `a path that is lost after an unknown state gets a grace period`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        _ = scheduler.handle(.gate(.https("a"), .unknown), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(2))
         let over = ends(scheduler.handle(.wake, now: .seconds(2) + grace))
-        #expect(over == [.endLost(host: "a", begunBefore: .seconds(2) + grace)])
+        #expect(over == [.endLost(.https("a"), begunBefore: .seconds(2) + grace)])
     }
 
     @Test func `a stop ends attempts within their grace period`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         let stopped = ends(scheduler.handle(.stop, now: .seconds(2)))
-        #expect(stopped == [.endLost(host: "a", begunBefore: .seconds(2))])
+        #expect(stopped == [.endLost(.https("a"), begunBefore: .seconds(2))])
         #expect(scheduler.nextWake(now: .seconds(2)) == nil)
     }
 
     @Test func `a gate whose state becomes unknown ends no attempt`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(2))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .unknown), now: .seconds(2))
         let later = ends(scheduler.handle(.wake, now: .seconds(60)))
         #expect(later.isEmpty)
     }
@@ -207,9 +207,9 @@ internal import Testing
 
     @Test func `for 5 s after a change to reachable, connecting is repeated after 50, 100, 200, … ms`() {
         var (scheduler, _) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         _ = scheduler.handle(.settled(lane: 1, due: .seconds(1), isDistrusted: false), now: .seconds(1))
-        let found = scheduler.handle(.gate(host: "a", route(1, generation: 2)), now: .seconds(2))
+        let found = scheduler.handle(.gate(.https("a"), route(1, generation: 2)), now: .seconds(2))
         var claim = claims(found)[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .seconds(2))
         let seen = delays(&scheduler, &claim, from: .seconds(2))
@@ -242,7 +242,7 @@ internal import Testing
     func `an attempt in flight does not delay the retry of another one`(effect: LaneEffect) {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let claim = claims(scheduler.handle(.gate(host: "a", route(1)), now: .zero))[0]
+        let claim = claims(scheduler.handle(.gate(.https("a"), route(1)), now: .zero))[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 2, due: nil), now: .zero)
         let settlement = scheduler.conclude(
             lane: 1,

@@ -6,7 +6,8 @@ internal import Testing
     private let plain = PortalSchedulerTests.lane(1, "http", "a")
 
     private static func lane(_ id: Int64, _ scheme: String, _ host: String) -> Scheduler.LaneInfo {
-        Scheduler.LaneInfo(id: id, origin: Origin(scheme: scheme, host: host, port: 80), mode: .parallel)
+        let origin = Origin(scheme: scheme, host: host, port: scheme == "http" ? 80 : 443)
+        return Scheduler.LaneInfo(id: id, origin: origin, mode: .parallel)
     }
 
     /// Returns a scheduler to which `plain` was added, and the actions after its host became reachable.
@@ -15,7 +16,7 @@ internal import Testing
         settings.checksPortals = checksPortals
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(plain, due: .zero), now: .zero)
-        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let actions = scheduler.handle(.gate(.http("a"), .reachable(generation: 1)), now: .zero)
         return (scheduler, actions)
     }
 
@@ -33,7 +34,7 @@ internal import Testing
         _ scheduler: inout Scheduler,
         now: Moment = .zero
     ) -> [Scheduler.Action] {
-        scheduler.handle(.portalProbed(host: "a", probe: probe, finding), now: now)
+        scheduler.handle(.portalProbed(.http("a"), probe: probe, finding), now: now)
     }
 
     /// Returns a scheduler whose host became reachable after an outage, at 61 s, and the actions that followed.
@@ -42,8 +43,8 @@ internal import Testing
         settings.checksPortals = true
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(plain, due: .zero), now: .zero)
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .zero)
-        let found = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(61))
+        _ = scheduler.handle(.gate(.http("a"), .notReachable), now: .zero)
+        let found = scheduler.handle(.gate(.http("a"), .reachable(generation: 1)), now: .seconds(61))
         return (scheduler, found)
     }
 
@@ -60,15 +61,15 @@ internal import Testing
     @Test func `the failure of an earlier probe lets a host send, but not right after an outage`() {
         var (scheduler, found) = afterOutage()
         #expect(probes(found) == [1] && claims(found).isEmpty)
-        let hasFailed = Scheduler.Event.portalProbeHasFailed(host: "a", probe: 1)
+        let hasFailed = Scheduler.Event.portalProbeHasFailed(.http("a"), probe: 1)
         #expect(claims(scheduler.handle(hasFailed, now: .seconds(62))).isEmpty)
         // The path to another host did not change, but its probe may fail because of the same outage.
         let origin = Origin(scheme: "http", host: "b", port: 80)
         let other = Scheduler.LaneInfo(id: 2, origin: origin, mode: .parallel)
         _ = scheduler.handle(.rows(other, due: .zero), now: .seconds(62))
-        let known = scheduler.handle(.gate(host: "b", .reachable(generation: 1)), now: .seconds(62))
+        let known = scheduler.handle(.gate(.http("b"), .reachable(generation: 1)), now: .seconds(62))
         #expect(probes(known) == [2])
-        let otherHasFailed = Scheduler.Event.portalProbeHasFailed(host: "b", probe: 2)
+        let otherHasFailed = Scheduler.Event.portalProbeHasFailed(.http("b"), probe: 2)
         #expect(claims(scheduler.handle(otherHasFailed, now: .seconds(62))).isEmpty)
         #expect(claims(scheduler.handle(hasFailed, now: .seconds(67))) == [1])
         #expect(claims(scheduler.handle(otherHasFailed, now: .seconds(67))) == [2])
@@ -79,10 +80,12 @@ internal import Testing
         var settings = Scheduler.Settings()
         settings.checksPortals = true
         var scheduler = Scheduler(settings: settings, seed: 1)
-        _ = scheduler.handle(.rows(Self.lane(1, scheme, "a"), due: .zero), now: .zero)
-        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1, route: 1)), now: .zero)
+        let lane = Self.lane(1, scheme, "a")
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let first = GateState.reachable(generation: 1, route: 1)
+        _ = scheduler.handle(.gate(lane.origin.endpoint, first), now: .zero)
         let same = GateState.reachable(generation: 2, route: 1)
-        let actions = scheduler.handle(.gate(host: "a", same), now: .seconds(1))
+        let actions = scheduler.handle(.gate(lane.origin.endpoint, same), now: .seconds(1))
         #expect(actions.contains { if case .abort = $0 { true } else { false } } == (scheme == "http"))
         #expect(
             actions.contains { if case .restartStalled = $0 { true } else { false } } == (scheme == "https")
@@ -107,11 +110,11 @@ internal import Testing
     func `lanes over HTTPS and lanes of other paths do not wait for a portal`(scheme: String) {
         var (scheduler, _) = started()
         _ = end(1, .captive(page: "http://portal/"), &scheduler)
-        let host = scheme == "http" ? "b" : "a"
-        var actions = scheduler.handle(.rows(Self.lane(2, scheme, host), due: .zero), now: .zero)
-        actions += scheduler.handle(.gate(host: "b", .reachable(generation: 1)), now: .zero)
+        let lane = Self.lane(2, scheme, scheme == "http" ? "b" : "a")
+        var actions = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        actions += scheduler.handle(.gate(lane.origin.endpoint, .reachable(generation: 1)), now: .zero)
         for probe in probes(actions) {
-            actions += scheduler.handle(.portalProbed(host: "b", probe: probe, .clear), now: .zero)
+            actions += scheduler.handle(.portalProbed(.http("b"), probe: probe, .clear), now: .zero)
         }
         #expect(claims(actions) == [2])
     }
@@ -140,11 +143,11 @@ internal import Testing
 
     @Test func `a path change is probed at once, and the result of the earlier probe is ignored`() {
         var (scheduler, actions) = started()
-        let changed = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .seconds(1))
+        let changed = scheduler.handle(.gate(.http("a"), .reachable(generation: 2)), now: .seconds(1))
         #expect(probes(changed) == [2])
         #expect(claims(end(probes(actions)[0], .clear, &scheduler, now: .seconds(1))).isEmpty)
         #expect(claims(end(2, .captive(page: nil), &scheduler, now: .seconds(1))).isEmpty)
-        actions = scheduler.handle(.gate(host: "a", .reachable(generation: 3)), now: .seconds(1))
+        actions = scheduler.handle(.gate(.http("a"), .reachable(generation: 3)), now: .seconds(1))
         #expect(probes(actions) == [3])
         #expect(claims(end(3, .clear, &scheduler, now: .seconds(1))) == [1])
     }
@@ -199,10 +202,22 @@ internal import Testing
         #expect(claims(end(3, .clear, &scheduler, now: next)) == [1])
     }
 
+    @Test func `a response over HTTPS that may be a portal's makes the path of plain HTTP be probed again`() {
+        var (scheduler, _) = started()
+        _ = end(1, .clear, &scheduler)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        _ = scheduler.handle(.rows(Self.lane(2, "https", "a"), due: .zero), now: .zero)
+        _ = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
+        scheduler.suspectPortal(lane: 2, now: .seconds(1))
+        #expect(!scheduler.mayStillSend(lane: 1, now: .seconds(1)))
+        #expect(probes(scheduler.handle(.rows(plain, due: .seconds(1)), now: .seconds(1))) == [2])
+    }
+
     @Test func `when a portal is gone, requests that its certificate has held are tried at once`() throws {
         var (scheduler, _) = started()
         _ = end(1, .captive(page: nil), &scheduler)
-        let actions = scheduler.handle(.rows(Self.lane(2, "https", "a"), due: .zero), now: .zero)
+        _ = scheduler.handle(.rows(Self.lane(2, "https", "a"), due: .zero), now: .zero)
+        let actions = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
         let epochs = actions.compactMap { if case .claim(let claim) = $0 { claim.epoch } else { nil } }
         _ = scheduler.handle(.claimed(lane: 2, taken: 1, due: nil), now: .zero)
         let epoch = try #require(epochs.first)
@@ -220,7 +235,8 @@ internal import Testing
         var (scheduler, _) = started()
         _ = end(1, .captive(page: nil), &scheduler)
         let secure = Self.lane(2, "https", "a")
-        var actions = scheduler.handle(.rows(secure, due: .zero), now: .zero)
+        _ = scheduler.handle(.rows(secure, due: .zero), now: .zero)
+        var actions = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
         let before = actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
         #expect(before.map(\.limit) == [8])
         _ = scheduler.handle(.claimed(lane: 2, taken: 8, due: .zero), now: .zero)
@@ -262,7 +278,7 @@ internal import Testing
             #expect(claims(actions) == [1], "round \(round)")
             _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: now)
             let idle = scheduler.handle(.settled(lane: 1, due: nil, isDistrusted: false), now: now)
-            #expect(!idle.contains(.unwatch("a")))
+            #expect(!idle.contains(.unwatch(.http("a"))))
             now = .seconds(100 * round)
             actions = scheduler.handle(.rows(plain, due: now), now: now)
             #expect(probes(actions) == [number + 1], "the path is probed meanwhile")
@@ -279,38 +295,38 @@ internal import Testing
             let now = Moment.seconds(second)
             _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: now)
             let idle = scheduler.handle(.settled(lane: 1, due: nil, isDistrusted: false), now: now)
-            #expect(!idle.contains(.unwatch("a")))
+            #expect(!idle.contains(.unwatch(.http("a"))))
             actions = scheduler.handle(.rows(plain, due: now), now: now)
-            #expect(probes(actions).isEmpty && !actions.contains(.watch("a")))
+            #expect(probes(actions).isEmpty && !actions.contains(.watch(.http("a"))))
         }
         _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .seconds(100))
-        let changed = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .seconds(101))
+        let changed = scheduler.handle(.gate(.http("a"), .reachable(generation: 2)), now: .seconds(101))
         #expect(probes(changed).isEmpty, "no request waits")
         #expect(probes(scheduler.handle(.rows(plain, due: .zero), now: .seconds(102))) == [2])
     }
 
     @Test func `at most 64 hosts without requests stay watched`() {
         var (scheduler, _) = started()
-        var unwatched: [String] = []
+        var unwatched: [Endpoint] = []
         for index in 0..<100 {
             let host = "host\(index)"
             let lane = Self.lane(Int64(index + 10), "http", host)
             _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-            var actions = scheduler.handle(.gate(host: host, .reachable(generation: 1)), now: .zero)
+            var actions = scheduler.handle(.gate(.http(host), .reachable(generation: 1)), now: .zero)
             actions = scheduler.handle(
-                .portalProbed(host: host, probe: probes(actions)[0], .clear),
+                .portalProbed(.http(host), probe: probes(actions)[0], .clear),
                 now: .zero
             )
             #expect(claims(actions) == [lane.id])
             actions = scheduler.handle(.claimed(lane: lane.id, taken: 0, due: nil), now: .zero)
-            unwatched += actions.compactMap { if case .unwatch(let host) = $0 { host } else { nil } }
+            unwatched += actions.compactMap { if case .unwatch(let endpoint) = $0 { endpoint } else { nil } }
         }
-        #expect(unwatched == (0..<36).map { "host\($0)" })
+        #expect(unwatched == (0..<36).map { .http("host\($0)") })
     }
 
     @Test func `a stopped scheduler probes nothing`() {
         var (scheduler, _) = started()
         _ = scheduler.handle(.stop, now: .zero)
-        #expect(probes(scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .zero)).isEmpty)
+        #expect(probes(scheduler.handle(.gate(.http("a"), .reachable(generation: 2)), now: .zero)).isEmpty)
     }
 }

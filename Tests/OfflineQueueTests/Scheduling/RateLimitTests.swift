@@ -111,7 +111,7 @@ internal import Testing
         settings.rates = [try RateLimit(2, to: "a", burst: 1)]
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(lane(1, "a"), due: .zero), now: .zero)
-        let first = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let first = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
         #expect(first.count { if case .claim = $0 { true } else { false } } == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: .zero)
         #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .rateLimited)

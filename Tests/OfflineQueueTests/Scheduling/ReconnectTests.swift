@@ -22,7 +22,7 @@ internal import Testing
         for id in 0..<hosts {
             let lane = Scheduler.LaneInfo(id: id, host: "\(id)", mode: .parallel)
             _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-            _ = scheduler.handle(.gate(host: "\(id)", .notReachable), now: .zero)
+            _ = scheduler.handle(.gate(.https("\(id)"), .notReachable), now: .zero)
         }
         return scheduler
     }
@@ -55,7 +55,7 @@ internal import Testing
     /// A name that could not be looked up during the outage is unknown until its lookup ends.
     @Test func `after an outage a lane of an unknown host sends one request, after the spread`() {
         var scheduler = offline { $0.reconnectSpread = .seconds(10) }
-        #expect(claims(scheduler.handle(.gate(host: "0", .unknown), now: .seconds(60))).isEmpty)
+        #expect(claims(scheduler.handle(.gate(.https("0"), .unknown), now: .seconds(60))).isEmpty)
         #expect(scheduler.waitReason(ofLane: 0, now: .seconds(60)) == .paced)
         let isReconnecting = scheduler.isReconnecting(lane: 0, isPathError: true, now: .seconds(61))
         #expect(isReconnecting)
@@ -65,7 +65,7 @@ internal import Testing
 
     @Test func `after an outage a lane sends one request at once, and more when it has succeeded`() {
         var scheduler = offline()
-        let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         #expect(canary.map(\.limit) == [1] && canary.first?.retries == nil)
         #expect(execute(canary[0], &scheduler, now: .seconds(60)).isEmpty)
         #expect(succeed(0, &scheduler, now: .seconds(61)) == 4, "the ramp starts at 4")
@@ -74,7 +74,7 @@ internal import Testing
 
     @Test func `the ramp doubles with each round of successes, up to the limit of the origin`() {
         var scheduler = offline()
-        let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         _ = execute(canary[0], &scheduler, now: .seconds(60))
         var levels: [Int] = []
         for _ in 0..<12 {
@@ -88,7 +88,7 @@ internal import Testing
         var scheduler = offline(hosts: 10)
         var canaries: [Scheduler.Claim] = []
         for host in 0..<10 {
-            canaries += claims(scheduler.handle(.gate(host: "\(host)", up), now: .seconds(60)))
+            canaries += claims(scheduler.handle(.gate(.https("\(host)"), up), now: .seconds(60)))
         }
         #expect(canaries.map(\.limit) == Array(repeating: 1, count: 10), "no host waits for another one")
         for canary in canaries { _ = execute(canary, &scheduler, now: .seconds(60)) }
@@ -105,10 +105,10 @@ internal import Testing
             let lane = Scheduler.LaneInfo(id: id, host: "\((id + lanes - 1) / lanes)", mode: .parallel)
             _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         }
-        for host in 0...20 { _ = scheduler.handle(.gate(host: "\(host)", .notReachable), now: .zero) }
+        for host in 0...20 { _ = scheduler.handle(.gate(.https("\(host)"), .notReachable), now: .zero) }
         var granted = 0
         for host in 0...20 {
-            for claim in claims(scheduler.handle(.gate(host: "\(host)", up), now: .seconds(60))) {
+            for claim in claims(scheduler.handle(.gate(.https("\(host)"), up), now: .seconds(60))) {
                 granted += execute(claim, &scheduler, now: .seconds(60)).count + claim.limit
             }
         }
@@ -127,11 +127,14 @@ internal import Testing
         var scheduler = Scheduler(seed: 1)
         let lane = Scheduler.LaneInfo(id: 0, host: "0", mode: .parallel)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let old = claims(scheduler.handle(.gate(host: "0", up), now: .zero))[0]
+        let old = claims(scheduler.handle(.gate(.https("0"), up), now: .zero))[0]
         _ = scheduler.handle(.claimed(lane: 0, taken: 2, due: .zero), now: .zero)
         _ = scheduler.handle(.claimed(lane: 0, taken: 0, due: .seconds(5)), now: .zero)
-        _ = scheduler.handle(.gate(host: "0", .notReachable), now: .seconds(10))
-        let found = scheduler.handle(.gate(host: "0", .reachable(generation: 3, route: 2)), now: .seconds(12))
+        _ = scheduler.handle(.gate(.https("0"), .notReachable), now: .seconds(10))
+        let found = scheduler.handle(
+            .gate(.https("0"), .reachable(generation: 3, route: 2)),
+            now: .seconds(12)
+        )
         let canary = claims(found)
         #expect(canary.map(\.limit) == [1])
         _ = execute(canary[0], &scheduler, now: .seconds(12))
@@ -155,7 +158,7 @@ internal import Testing
 
     @Test func `a claim that finds no request is no canary`() {
         var scheduler = offline()
-        let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         #expect(canary.map(\.limit) == [1])
         _ = scheduler.handle(.claimed(lane: 0, taken: 0, due: .seconds(90)), now: .seconds(60))
         #expect(scheduler.nextWake(now: .seconds(60)) == .seconds(90))
@@ -165,12 +168,12 @@ internal import Testing
 
     @Test func `a host that becomes reachable again does not slow down other hosts`() {
         var scheduler = offline(hosts: 2)
-        let first = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let first = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         _ = execute(first[0], &scheduler, now: .seconds(60))
         while scheduler.inflight < 8 { _ = succeed(0, &scheduler, now: .seconds(61)) }
         // The ramp of the first host is over after its time.
         _ = scheduler.handle(.wake, now: .seconds(100))
-        let second = claims(scheduler.handle(.gate(host: "1", up), now: .seconds(200)))
+        let second = claims(scheduler.handle(.gate(.https("1"), up), now: .seconds(200)))
         #expect(second.map(\.limit) == [1])
         _ = execute(second[0], &scheduler, now: .seconds(200))
         #expect(succeed(0, &scheduler, now: .seconds(201)) == 1 && scheduler.inflight == 9)
@@ -178,7 +181,7 @@ internal import Testing
 
     @Test func `slow requests do not keep the ramp low for more than 30 s`() {
         var scheduler = offline()
-        let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         _ = execute(canary[0], &scheduler, now: .seconds(60))
         #expect(succeed(0, &scheduler, now: .seconds(61)) == 4)
         #expect(scheduler.nextWake(now: .seconds(61)) == .seconds(90))
@@ -188,7 +191,7 @@ internal import Testing
 
     @Test func `a long upload as canary does not block its lane for more than 20 s`() {
         var scheduler = offline()
-        let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         _ = execute(canary[0], &scheduler, now: .seconds(60))
         #expect(scheduler.nextWake(now: .seconds(61)) == .seconds(80))
         let more = claims(scheduler.handle(.wake, now: .seconds(80)))
@@ -199,20 +202,23 @@ internal import Testing
         var scheduler = Scheduler(seed: 1)
         let lane = Scheduler.LaneInfo(id: 0, host: "0", mode: .parallel)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let first = claims(scheduler.handle(.gate(host: "0", up), now: .zero))
+        let first = claims(scheduler.handle(.gate(.https("0"), up), now: .zero))
         #expect(first.map(\.limit) == [8])
         _ = scheduler.handle(.claimed(lane: 0, taken: 6, due: .zero), now: .zero)
         #expect(scheduler.inflight == 8)
         _ = scheduler.handle(.claimed(lane: 0, taken: 0, due: .seconds(5)), now: .zero)
         #expect(scheduler.inflight == 6)
-        _ = scheduler.handle(.gate(host: "0", .notReachable), now: .seconds(10))
-        let found = scheduler.handle(.gate(host: "0", .reachable(generation: 3, route: 1)), now: .seconds(12))
+        _ = scheduler.handle(.gate(.https("0"), .notReachable), now: .seconds(10))
+        let found = scheduler.handle(
+            .gate(.https("0"), .reachable(generation: 3, route: 1)),
+            now: .seconds(12)
+        )
         #expect(claims(found).map(\.limit) == [1])
     }
 
     @Test func `a flush needs no canary`() {
         var scheduler = offline()
-        let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
+        let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
         _ = execute(canary[0], &scheduler, now: .seconds(60))
         #expect(claims(scheduler.handle(.flush(.all), now: .seconds(60))).map(\.limit) == [7])
     }
@@ -220,7 +226,7 @@ internal import Testing
     @Test func `without a spread, the first request starts when the host becomes reachable`() {
         var scheduler = offline(hosts: 40)
         let started = (0..<40).flatMap { host in
-            claims(scheduler.handle(.gate(host: "\(host)", up), now: .seconds(60)))
+            claims(scheduler.handle(.gate(.https("\(host)"), up), now: .seconds(60)))
         }
         #expect(started.count == 24, "as many as there are slots for origins that have not responded yet")
     }
@@ -233,10 +239,10 @@ internal import Testing
             for id in 0..<2 as Range<Int64> {
                 let lane = Scheduler.LaneInfo(id: id, host: "\(id)", mode: .parallel)
                 _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-                _ = scheduler.handle(.gate(host: "\(id)", .notReachable), now: .zero)
+                _ = scheduler.handle(.gate(.https("\(id)"), .notReachable), now: .zero)
             }
             for host in ["0", "1"] {
-                #expect(claims(scheduler.handle(.gate(host: host, up), now: .seconds(60))).isEmpty)
+                #expect(claims(scheduler.handle(.gate(.https(host), up), now: .seconds(60))).isEmpty)
             }
             #expect(scheduler.waitReason(ofLane: 0, now: .seconds(60)) == .paced)
             var flushed = scheduler
@@ -255,7 +261,7 @@ internal import Testing
         var scheduler = Scheduler(settings: settings, seed: 1)
         let lane = Scheduler.LaneInfo(id: 0, host: "0", mode: .parallel)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        #expect(claims(scheduler.handle(.gate(host: "0", up), now: .zero)).isEmpty)
+        #expect(claims(scheduler.handle(.gate(.https("0"), up), now: .zero)).isEmpty)
         let wake = try #require(scheduler.nextWake(now: .zero))
         #expect(claims(scheduler.handle(.wake, now: wake)).map(\.limit) == [8])
     }
@@ -269,7 +275,7 @@ internal import Testing
             var scheduler = Scheduler(seed: 1)
             let lane = Scheduler.LaneInfo(id: 0, host: "0", mode: .parallel)
             _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-            let claim = claims(scheduler.handle(.gate(host: "0", up), now: .zero))[0]
+            let claim = claims(scheduler.handle(.gate(.https("0"), up), now: .zero))[0]
             _ = scheduler.handle(.claimed(lane: 0, taken: 1, due: nil), now: .zero)
             _ = scheduler.conclude(
                 lane: 0,

@@ -21,7 +21,7 @@ internal import Testing
         _ settings: Scheduler.Settings = settings
     ) -> Scheduler {
         var scheduler = Scheduler(settings: settings, seed: 1)
-        let gate = Scheduler.Event.gate(host: "a", .reachable(generation: 1, route: 1))
+        let gate = Scheduler.Event.gate(.https("a"), .reachable(generation: 1, route: 1))
         for id in lanes {
             let info = Scheduler.LaneInfo(id: id, host: "a", mode: mode)
             for event in [.rows(info, due: .zero), gate] {
@@ -158,7 +158,7 @@ internal import Testing
     @Test func `a probe has no effect while there is no path`() {
         var scheduler = sending()
         _ = end(2, .close, &scheduler, now: .seconds(10))
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(11))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(11))
         #expect(Self.claims(scheduler.handle(.probeSucceeded([Self.origin]), now: .seconds(12))).isEmpty)
     }
 
@@ -189,7 +189,7 @@ internal import Testing
         var scheduler = Scheduler(settings: settings, seed: 1)
         let info = Scheduler.LaneInfo(id: 1, host: "a", mode: .fifo)
         _ = scheduler.handle(.rows(info, due: .zero), now: .zero)
-        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1, route: 1)), now: .zero)
+        _ = scheduler.handle(.gate(.https("a"), .reachable(generation: 1, route: 1)), now: .zero)
         execute(Self.claims(scheduler.handle(.wake, now: .seconds(30))), &scheduler, now: .seconds(30))
         _ = end(1, .close, &scheduler, now: .seconds(40))
         #expect(Self.claims(scheduler.handle(.probeSucceeded([Self.origin]), now: .seconds(60))).isEmpty)

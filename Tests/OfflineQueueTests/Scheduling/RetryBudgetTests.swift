@@ -82,7 +82,7 @@ internal import Testing
         (settings.retryShare, settings.retryRate) = (0, 0)
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let found = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let found = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
         let claim = try #require(found.firstClaim)
         #expect(claim.retries?.count == 0)
         let use = RetryUse(of: claim.retries, taken: 0, retries: 0, postponement: postponement)

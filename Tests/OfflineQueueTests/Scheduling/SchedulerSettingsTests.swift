@@ -147,7 +147,7 @@ internal import Testing
         var settings = unlimited
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(lane(1), due: now), now: .zero)
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .zero)
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .zero)
         #expect(scheduler.nextWake(now: now) == settings.backoff.cap)
         settings.backoff = Backoff(base: .seconds(2), cap: .seconds(60))
         _ = scheduler.handle(.settings(settings), now: now)

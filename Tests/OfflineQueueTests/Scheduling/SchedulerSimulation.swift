@@ -212,13 +212,13 @@ extension SchedulerSimulation {
             case .claim(let claim):
                 check(claim)
                 plan(.claimAnswer(claim), within: Int64.random(in: 0...1, using: &random))
-            case .watch(let host):
-                watched[host] = (nil, now)
-                plan(.tell(host), within: 1)
-            case .unwatch(let host): watched[host] = nil
+            case .watch(let endpoint):
+                watched[endpoint.host] = (nil, now)
+                plan(.tell(endpoint.host), within: 1)
+            case .unwatch(let endpoint): watched[endpoint.host] = nil
             case .dropConnections, .restartStalled, .probePortal, .interrupt: break
-            case .abort(let host): end(host, begunBefore: now, isAbort: true)
-            case .endLost(let host, let moment): end(host, begunBefore: moment, isAbort: false)
+            case .abort(let endpoint): end(endpoint.host, begunBefore: now, isAbort: true)
+            case .endLost(let endpoint, let moment): end(endpoint.host, begunBefore: moment, isAbort: false)
             }
         }
         checkLosses()
@@ -256,9 +256,9 @@ extension SchedulerSimulation {
         watched[host] = (state, now)
         recordFailedDependency(of: host, old.state, state)
         if fault == .cutsEveryFlap, case .reachable(let generation, _, _) = state {
-            return feed(.gate(host: host, .reachable(generation: generation)))
+            return feed(.gate(.https(host), .reachable(generation: generation)))
         }
-        if fault != .deafToGate || state != .notReachable { feed(.gate(host: host, state)) }
+        if fault != .deafToGate || state != .notReachable { feed(.gate(.https(host), state)) }
     }
 }
 

@@ -35,7 +35,7 @@ internal import Testing
         let actions = scheduler.handle(.rows(lane(mode: mode), due: .zero), now: .zero)
         let claim = claims(actions)[0]
         answer(scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero), &scheduler)
-        if let gate { answer(scheduler.handle(.gate(host: "a", gate), now: .zero), &scheduler) }
+        if let gate { answer(scheduler.handle(.gate(.https("a"), gate), now: .zero), &scheduler) }
         return (scheduler, claim)
     }
 
@@ -118,7 +118,7 @@ internal import Testing
     @Test func `a new lane is watched and tried immediately`() {
         var scheduler = scheduler()
         let actions = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
-        #expect(actions.first == .watch("a"))
+        #expect(actions.first == .watch(.https("a")))
         #expect(claims(actions).map(\.limit) == [8])
     }
 
@@ -173,7 +173,7 @@ internal import Testing
     @Test func `a path that is found ends a pending backoff`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = fail(&scheduler, claim, .close)
-        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
+        let actions = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .seconds(2))
         #expect(actions.first == .dropConnections)
         #expect(claims(actions).map(\.limit) == [1], "a canary")
         #expect(claims(actions).first?.releasing == [.trust])
@@ -182,18 +182,18 @@ internal import Testing
     @Test func `a new path generation is a path change, and the same generation is not`() {
         var (scheduler, first) = sending()
         _ = fail(&scheduler, first, .close)
-        let edge = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
+        let edge = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .seconds(2))
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .seconds(2))
         _ = fail(&scheduler, claims(edge)[0], .close, now: .seconds(2))
-        let same = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
+        let same = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .seconds(2))
         #expect(same.isEmpty)
-        let new = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .seconds(2))
+        let new = scheduler.handle(.gate(.https("a"), .reachable(generation: 2)), now: .seconds(2))
         #expect(new.contains(.dropConnections) && claims(new).count == 1)
     }
 
     @Test func `a failure over the old path does not close the lane on the new path`() {
         var (scheduler, claim) = sending(gate: .notReachable)
-        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .seconds(1))
         _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .seconds(1))
         let (due, claims) = fail(&scheduler, claim, .close, now: .seconds(2))
         #expect(due == .seconds(2))
@@ -204,7 +204,7 @@ internal import Testing
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: .seconds(5)), now: .zero)
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + cap)
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(6)) == .notReachable)
         #expect(claims(scheduler.handle(.wake, now: .seconds(900))).isEmpty)
@@ -223,7 +223,7 @@ internal import Testing
         #expect((.seconds(101) ... .seconds(111)).contains(due))
         #expect(claims.isEmpty)
         _ = scheduler.conclude(lane: 1, epoch: 0, effect: .healthy, failures: 1, now: .seconds(2))
-        let edge = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(3))
+        let edge = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .seconds(3))
         #expect(self.claims(edge).isEmpty)
         #expect(self.claims(scheduler.handle(.rows(lane(), due: .zero), now: .seconds(4))).isEmpty)
         #expect(scheduler.nextWake(now: .seconds(4)) == due)
@@ -317,10 +317,33 @@ internal import Testing
         #expect(claims(next).map(\.limit) == [7])
     }
 
+    @Test func `the ports of a host have separate gates`() {
+        var scheduler = Scheduler(seed: 1)
+        let lanes = [443, 8443].enumerated().map { index, port in
+            let origin = Origin(scheme: "https", host: "a", port: port)
+            return Scheduler.LaneInfo(id: Int64(index), origin: origin, mode: .parallel)
+        }
+        let other = lanes[1].origin.endpoint
+        let actions = lanes.flatMap { scheduler.handle(.rows($0, due: .zero), now: .zero) }
+        #expect(actions == [.watch(.https("a")), .watch(other)])
+        _ = scheduler.handle(.gate(other, .notReachable), now: .zero)
+        let found = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
+        #expect(claims(found).map(\.lane) == [0])
+        #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .notReachable)
+        _ = scheduler.handle(.claimed(lane: 0, taken: 1, due: nil), now: .zero)
+        // The attempts to the other port continue over their path.
+        let changed = scheduler.handle(.gate(other, .reachable(generation: 1, route: 2)), now: .seconds(1))
+        #expect(claims(changed).map(\.lane) == [1])
+        #expect(!changed.contains(.abort(.https("a"))))
+        let ended = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .seconds(1))
+        #expect(ended == [.unwatch(other)])
+    }
+
     @Test func `a lane without requests is removed with its host`() {
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
-        #expect(scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero) == [.unwatch("a")])
+        let actions = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero)
+        #expect(actions == [.unwatch(.https("a"))])
     }
 
     @Test func `a stopped scheduler claims nothing`() {

@@ -27,12 +27,12 @@ internal import Testing
     @Test(arguments: [GateState.reachable(generation: 1), .unknown])
     func `a first gate state other than not reachable starts the lane`(word: GateState) {
         var (scheduler, _) = enqueued()
-        #expect(isClaim(scheduler.handle(.gate(host: "a", word), now: .milliseconds(1))) == true)
+        #expect(isClaim(scheduler.handle(.gate(.https("a"), word), now: .milliseconds(1))) == true)
     }
 
     @Test func `an unreachable host fails send without an attempt`() {
         var (scheduler, _) = enqueued()
-        #expect(isClaim(scheduler.handle(.gate(host: "a", .notReachable), now: .milliseconds(1))) == false)
+        #expect(isClaim(scheduler.handle(.gate(.https("a"), .notReachable), now: .milliseconds(1))) == false)
         #expect(scheduler.waitReason(ofLane: 1, now: .milliseconds(1)) == .notReachable)
     }
 
@@ -44,20 +44,20 @@ internal import Testing
 
     @Test func `the gate's first state drops no connections and aborts no attempt`() {
         var (scheduler, _) = enqueued()
-        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let actions = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
         #expect(!actions.contains(.dropConnections))
-        #expect(!actions.contains(.abort(host: "a")))
+        #expect(!actions.contains(.abort(.https("a"))))
     }
 
     @Test func `attempts are aborted when the host is found again or the path changes`() {
         var (scheduler, _) = enqueued()
-        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
-        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .zero)
-        #expect(!lost.contains(.abort(host: "a")), "the response may still arrive")
-        let found = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .zero)
-        #expect(found.contains(.abort(host: "a")))
-        let moved = scheduler.handle(.gate(host: "a", .reachable(generation: 3)), now: .zero)
-        #expect(moved.contains(.abort(host: "a")))
+        _ = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
+        let lost = scheduler.handle(.gate(.https("a"), .notReachable), now: .zero)
+        #expect(!lost.contains(.abort(.https("a"))), "the response may still arrive")
+        let found = scheduler.handle(.gate(.https("a"), .reachable(generation: 2)), now: .zero)
+        #expect(found.contains(.abort(.https("a"))))
+        let moved = scheduler.handle(.gate(.https("a"), .reachable(generation: 3)), now: .zero)
+        #expect(moved.contains(.abort(.https("a"))))
     }
 
     @Test func `a flush does not shorten the wait after an overrun`() {

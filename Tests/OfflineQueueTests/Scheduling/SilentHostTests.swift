@@ -225,8 +225,8 @@ internal import Testing
         for (id, host) in [(2, "b"), (1, "a")] as [(Int64, String)] {
             _ = scheduler.handle(.rows(lane(id, host), due: .zero), now: .zero)
         }
-        _ = scheduler.handle(.gate(host: "b", Self.up), now: .zero)
-        let actions = scheduler.handle(.gate(host: "a", Self.up), now: .zero)
+        _ = scheduler.handle(.gate(.https("b"), Self.up), now: .zero)
+        let actions = scheduler.handle(.gate(.https("a"), Self.up), now: .zero)
         guard case .claim(let claim)? = actions.first else { fatalError("no claim: \(actions)") }
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         return (scheduler, claim)
@@ -265,8 +265,8 @@ internal import Testing
     @Test(
         arguments: [
             ([], .silent), ([.flush(.all)], .new),
-            ([.gate(host: "b", .notReachable), .gate(host: "b", up)], .new),
-            ([.gate(host: "b", .reachable(generation: 2, route: 2))], .new),
+            ([.gate(.https("b"), .notReachable), .gate(.https("b"), up)], .new),
+            ([.gate(.https("b"), .reachable(generation: 2, route: 2))], .new),
         ] as [([Scheduler.Event], OriginStanding)]
     )
     func `failures of a host without requests are forgotten when any path returns or changes`(
@@ -281,9 +281,9 @@ internal import Testing
 
     @Test func `failures of a host without a path are forgotten with its last lane`() {
         var (scheduler, claim) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(14))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(14))
         timeOut(claim, in: &scheduler)
-        #expect(scheduler.gateState(of: "a") == nil, "the host is no longer watched")
+        #expect(scheduler.gateState(of: .https("a")) == nil, "the host is no longer watched")
         #expect(standingOfNext(&scheduler) == .new)
     }
 
@@ -293,8 +293,8 @@ internal import Testing
         standing: OriginStanding
     ) {
         var (scheduler, claim) = sending()
-        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 2, route: 1)), now: .seconds(2))
+        _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(.https("a"), .reachable(generation: 2, route: 1)), now: .seconds(2))
         let course = AttemptCourse(duration: duration, hasResponse: true)
         conclude(claim, .healthy, course, in: &scheduler, now: duration)
         #expect(scheduler.slots.standing(of: lane(1, "a").origin) == standing)

@@ -87,7 +87,7 @@ final class FakeGate: HostGate {
         state = Lock(State(current: initial))
     }
 
-    func watch(host: String) -> AsyncStream<GateState> {
+    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: GateState.self,
             bufferingPolicy: .bufferingNewest(1)
@@ -102,7 +102,7 @@ final class FakeGate: HostGate {
             continuation.yield(state.current)
         }
         return AsyncStream(unfolding: { [requests] in
-            requests.record(host)
+            requests.record(endpoint.host)
             return await stream.first { _ in true }
         })
     }
@@ -163,14 +163,14 @@ final class FakePortalDetector: PortalDetector {
     /// The calls so far, in order.
     var calls: [Call] { recorded.withLock { $0 } }
 
-    func probe(pathTo host: String) async -> PortalFinding {
+    func probe(pathTo endpoint: Endpoint) async -> PortalFinding {
         await withCheckedContinuation { answer in
-            recorded.withLock { $0.append(.probe(host: host)) }
-            continuation.yield(Probe(host: host, answer: answer))
+            recorded.withLock { $0.append(.probe(host: endpoint.host)) }
+            continuation.yield(Probe(host: endpoint.host, answer: answer))
         }
     }
 
-    func hasFailed(pathTo host: String) async -> Bool { failed.withLock { $0 } }
+    func hasFailed(pathTo endpoint: Endpoint) async -> Bool { failed.withLock { $0 } }
 
     func pathsChanged() async {
         recorded.withLock { $0.append(.pathsChanged) }

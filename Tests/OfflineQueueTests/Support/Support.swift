@@ -162,6 +162,14 @@ extension Scheduler.LaneInfo {
     }
 }
 
+extension Endpoint {
+    /// The endpoint of `http://host`.
+    static func http(_ host: String) -> Endpoint { Endpoint(host: host, port: 80) }
+
+    /// The endpoint of `https://host`.
+    static func https(_ host: String) -> Endpoint { Endpoint(host: host, port: 443) }
+}
+
 extension Scheduler.Event {
     /// Returns the event that one lane has requests, the first of which is due at `due`.
     static func rows(_ info: Scheduler.LaneInfo, due: Moment) -> Scheduler.Event {
