@@ -21,7 +21,7 @@ PREFIX ?= /usr/local
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
 	@scripts/setup $(DEMO_PACKAGES)
-	@scripts/build --product netwatch
+	@NETWATCH_BUILD=debug scripts/build --product netwatch
 	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
 ## test: run the tests in a debug build, except slow and large ones, then the demo; takes minutes; the first run also builds
@@ -99,7 +99,7 @@ docs:
 ## run: watch a host, e.g. make run HOST=example.com
 run:
 	@scripts/setup $(BUILD_PACKAGES)
-	@scripts/build --product netwatch
+	@NETWATCH_BUILD=debug scripts/build --product netwatch
 	.build/debug/netwatch host $(HOST)
 
 ## release: build the command for installation, without dependencies on Swift's libraries

@@ -14,4 +14,27 @@ internal import Testing
         #expect(targets.contains("/dev/null"))
         #expect(targets.filter { $0.hasPrefix(directory.path) } == [])
     }
+
+    @Test(arguments: [SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGSYS, SIGPIPE, SIGTERM])
+    func `a signal that the test did not send is a crash`(signal: CInt) {
+        #expect(Subprocess.isCrash(.signalled(signal), sent: [], errors: []))
+        #expect(Subprocess.isCrash(.signalled(signal), sent: [SIGHUP, SIGKILL], errors: []))
+        #expect(!Subprocess.isCrash(.signalled(signal), sent: [SIGHUP, signal], errors: []))
+        #expect(!Subprocess.isCrash(.exited(1), sent: [], errors: ["netwatch: error: \(signal)"]))
+    }
+
+    @Test func `SIGKILL is not a crash, because processes kill themselves with it`() {
+        #expect(!Subprocess.isCrash(.signalled(SIGKILL), sent: [], errors: []))
+    }
+
+    @Test(arguments: [
+        "Synchronization/LinuxImpl.swift:203: Fatal error: Call to unlock Mutex on a thread",
+        "*** Signal 4: Backtracing from 0x7f2a9c0d1e3b... done ***",
+        "WARNING: ThreadSanitizer: data race (pid=7)", "==7==ERROR: LeakSanitizer: detected memory leaks",
+    ])
+    func `a report is a crash, even if the test then killed the program`(line: String) {
+        for ending in [Subprocess.Ending.signalled(SIGKILL), .exited(66), .exited(0)] {
+            #expect(Subprocess.isCrash(ending, sent: [SIGKILL], errors: ["ready", line]))
+        }
+    }
 }

@@ -3,14 +3,22 @@ internal import CNetwatchTestSupport
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
+internal import Testing
 
 /// A program in a child process, with its output so far. It inherits no descriptors except those that the initialiser
 /// names.
+///
+/// The test run fails if the program crashes, even if no test checks how it ended.
 package final class Subprocess: Sendable {
     /// The way in which a program ended.
     package enum Ending: Hashable, Sendable {
         case exited(CInt)
         case signalled(CInt)
+
+        /// - Parameter status: The status of waitpid(2).
+        fileprivate init(status: CInt) {
+            self = status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f)
+        }
     }
 
     /// The result of a program that has ended.
@@ -28,6 +36,8 @@ package final class Subprocess: Sendable {
     package let errors = Recorder<String>()
     /// The status of waitpid(2), when the program has ended.
     private let status = Recorder<CInt>()
+    /// The signals that the test has sent.
+    private let sent = Recorder<CInt>()
 
     /// Starts a program.
     ///
@@ -38,13 +48,15 @@ package final class Subprocess: Sendable {
     ///   - input: The descriptor of the standard input. Default: `nil`, `/dev/null`.
     ///   - socket: A descriptor that the program inherits as descriptor 3. Default: `nil`, none.
     ///   - namespace: The network namespace of the program. Default: `nil`, the test's own.
+    ///   - mayCrash: Whether the test expects a crash. Default: `false`, a crash fails the test run.
     package init(
         _ path: String,
         _ arguments: [String],
         environment: [String: String] = [:],
         input: CInt? = nil,
         passing socket: CInt? = nil,
-        in namespace: NetworkNamespace? = nil
+        in namespace: NetworkNamespace? = nil,
+        mayCrash: Bool = false
     ) throws {
         let output = try Self.pipe()
         let errors = try Self.pipe()
@@ -64,12 +76,14 @@ package final class Subprocess: Sendable {
         pid = try result.get()
         try Self.read(output.read, into: self.output)
         try Self.read(errors.read, into: self.errors)
-        try awaitEnding()
+        try awaitEnding(of: ([path] + arguments).joined(separator: " "), mayCrash: mayCrash)
     }
 
     /// Sends a signal to the program. Has no effect if the program has ended.
     package func signal(_ signal: CInt) {
-        if status.values.isEmpty { kill(pid, signal) }
+        guard status.values.isEmpty else { return }
+        sent.record(signal)
+        kill(pid, signal)
     }
 
     /// Waits until the program has ended and all its output has been recorded. Returns how it ended.
@@ -83,8 +97,7 @@ package final class Subprocess: Sendable {
             signal(SIGKILL)
             throw error
         }
-        let status = status.values[0]
-        return status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f)
+        return Ending(status: status.values[0])
     }
 
     /// Whether the kernel wrote a core dump when the program ended (`WCOREDUMP`); `false` while it runs.
@@ -110,8 +123,9 @@ package final class Subprocess: Sendable {
         return Outcome(pid: pid, ending: ending, output: output.values, errors: errors.values)
     }
 
-    private func awaitEnding() throws {
-        let (pid, result) = (pid, status)
+    private func awaitEnding(of command: String, mayCrash: Bool) throws {
+        let (pid, result, sent) = (pid, status, sent)
+        let test = Test.current.map { " in the test \($0.name)" } ?? ""
         // Waits for both pipes to be read to their end, because only then all lines have been recorded.
         let output = output, errors = errors
         try startDetachedThread(named: "waitpid") {
@@ -119,8 +133,24 @@ package final class Subprocess: Sendable {
             while waitpid(pid, &status, 0) == -1, errno == EINTR {}
             output.waitForClosing()
             errors.waitForClosing()
+            let ending = Ending(status: status)
+            if !mayCrash, Self.isCrash(ending, sent: sent.values, errors: errors.values) {
+                // On this thread the issue belongs to no test, so scripts/common does not repeat the failed tests.
+                Issue.record("`\(command)` crashed\(test): \(ending), \(errors.values.suffix(10))")
+            }
             result.record(status)
         }
+    }
+
+    /// Returns whether a program crashed: it ended by a signal that the test did not send, or it wrote the report of a
+    /// trap or a sanitizer. It writes the report before it ends, so the test may have killed it since.
+    ///
+    /// SIGKILL is no crash, because the processes of the crash tests kill themselves with it.
+    package static func isCrash(_ ending: Ending, sent: [CInt], errors: [String]) -> Bool {
+        let reports = ["Fatal error: ", "*** Signal ", "Sanitizer: "]
+        if errors.contains(where: { line in reports.contains { line.contains($0) } }) { return true }
+        guard case .signalled(let signal) = ending else { return false }
+        return signal != SIGKILL && !sent.contains(signal)
     }
 
     private static func pipe() throws -> (read: CInt, write: CInt) {

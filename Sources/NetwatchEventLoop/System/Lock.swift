@@ -9,7 +9,7 @@ public import Synchronization
 /// `scripts/check-optimized` finds such addresses in a built program.
 ///
 /// The type is public only because the compiler specializes inlinable generic functions of other modules only if they are
-/// public. Without specialization a lock takes ten times as long.
+/// public. A call that is not specialized is much slower.
 public struct Lock<Value: ~Copyable>: ~Copyable {
     @usableFromInline let mutex: Mutex<Value>
 

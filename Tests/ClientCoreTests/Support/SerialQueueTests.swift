@@ -122,7 +122,8 @@ private struct Witness: EventMonitor, RequestRetrier {
     }
 }
 
-private func currentThread() -> UInt { UInt(pthread_self()) }
+// See `SerialQueue`: glibc declares `pthread_self` as `const`.
+@inline(never) private func currentThread() -> UInt { UInt(pthread_self()) }
 
 /// An actor whose executor is a serial queue.
 private actor QueueOwner {
