@@ -39,6 +39,6 @@ package enum BootID {
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: 1024)
         let count = fread(&bytes, 1, bytes.count, file)
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
+        return count == 0 ? nil : String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 }

@@ -214,7 +214,8 @@ package final class HostHistory: Sendable {
                 sql: """
                     SELECT name, sum(up) AS up, sum(remote) AS remote, sum(local) AS local, sum(probes) AS probes,
                         sum(failures) AS failures, '' AS latencies
-                    FROM bucket JOIN host ON host.id = host_id WHERE tier = ? AND start BETWEEN ? AND ? GROUP BY name
+                    FROM host CROSS JOIN bucket ON host_id = host.id
+                    WHERE tier = ? AND start BETWEEN ? AND ? GROUP BY name
                     """,
                 arguments: [tier.rawValue, range.lowerBound, range.upperBound]
             )

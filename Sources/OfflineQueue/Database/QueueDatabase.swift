@@ -169,9 +169,12 @@ enum QueueDatabase {
     /// Checks the tables `meta` and `lane`, because invalid values in them affect the whole queue. The requests are not
     /// checked here, because there may be too many.
     private static func checkContent(_ database: Database) throws {
+        // Sums with larger times could overflow.
+        let farthest = Int64(Timestamp.farthest)
         let meta = """
             SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes
-            + is_paused) = 'integer' AND typeof(trusted_offset) IN ('integer', 'null') AND typeof(boot_id) = 'text'
+            + is_paused) = 'integer' AND typeof(boot_id) = 'text' AND typeof(trusted_offset) IN ('integer', 'null')
+            AND max(abs(clock_offset), abs(ifnull(trusted_offset, 0))) <= \(farthest)
             """
         guard try Int.fetchOne(database, sql: meta) == 1 else {
             throw StoreFault.damaged("the table `meta` contains invalid values")
@@ -179,7 +182,7 @@ enum QueueDatabase {
         let lanes = """
             SELECT count(*) FROM lane WHERE mode NOT IN ('parallel', 'fifo') OR typeof(scheme || host || label) <> 'text'
             OR typeof(id + port + is_paused + requests + bytes + boot_not_before + closure) <> 'integer'
-            OR typeof(not_before) NOT IN ('integer', 'null')
+            OR typeof(not_before) NOT IN ('integer', 'null') OR max(abs(boot_not_before), abs(closure)) > \(farthest)
             """
         guard try Int.fetchOne(database, sql: lanes) == 0 else {
             throw StoreFault.damaged("the table `lane` contains invalid values")

@@ -11,12 +11,12 @@ extension QueueSchema {
         -- The time `finished_at` by the boot clock, and the number of the boot to which that clock belongs.
         ALTER TABLE history ADD COLUMN finished_boot INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE history ADD COLUMN boot_finished_at INTEGER NOT NULL DEFAULT 0;
-        -- The time `not_before` by the clock of this boot, and the length of the closure in milliseconds.
+        -- The time `not_before` by the clock of this boot, and the length of the closure in milliseconds; 0 after its
+        -- end.
         ALTER TABLE lane ADD COLUMN boot_not_before INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE lane ADD COLUMN closure INTEGER NOT NULL DEFAULT 0;
-        -- Earlier versions did not store the length. A closure is at most as long as a day.
-        UPDATE lane SET closure = 86400000, boot_not_before = not_before - (SELECT clock_offset FROM meta)
-            WHERE not_before IS NOT NULL;
+        -- Earlier versions did not store the length, so their closures end at the next boot.
+        UPDATE lane SET boot_not_before = not_before - (SELECT clock_offset FROM meta) WHERE not_before IS NOT NULL;
         """
 }
 

@@ -17,7 +17,7 @@ package struct Timestamp: Hashable, Comparable, Sendable {
     }
 
     /// The maximum distance of a timestamp from 1970 in milliseconds: about 30,000 years.
-    private static let farthest = 1e15
+    static let farthest = 1e15
 
     package init(_ date: Date) {
         // `Int64(_:)` would crash if a date were NaN or out of range. NaN becomes the farthest time in the future.

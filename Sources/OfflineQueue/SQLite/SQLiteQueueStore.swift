@@ -173,6 +173,9 @@ package final class SQLiteQueueStore: QueueStore {
 
     /// Runs `body` in a transaction, which other writes may share. After the commit, posts the changed lanes and
     /// removes the spool files that are no longer needed.
+    ///
+    /// If the wall clock was set, another transaction adjusts the stored dates before, so that `body` sees dates of one
+    /// clock.
     func write<Value: Sendable>(
         rows: Int,
         bytes: Int64 = 0,
@@ -180,7 +183,19 @@ package final class SQLiteQueueStore: QueueStore {
         isAtomic: Bool = false,
         _ body: @escaping @Sendable (inout StoreTransaction) throws -> Value
     ) async throws -> Value {
+        let offset = environment.clock.read().offset
+        if StoredTimes.isStep(from: environment.followedOffset.value, to: offset) {
+            try await commit(CommitBatcher.Load(rows: 1)) { try $0.followClock() }
+            environment.followedOffset.replace(offset)
+        }
         let load = CommitBatcher.Load(rows: rows, bytes: bytes, durability: durability, isAtomic: isAtomic)
+        return try await commit(load, body)
+    }
+
+    private func commit<Value: Sendable>(
+        _ load: CommitBatcher.Load,
+        _ body: @escaping @Sendable (inout StoreTransaction) throws -> Value
+    ) async throws -> Value {
         let (value, effects) = try await batcher.write(load) { [environment] database in
             var transaction = StoreTransaction(database, environment)
             return try environment.events.operation(at: transaction.now.date) {
@@ -192,7 +207,7 @@ package final class SQLiteQueueStore: QueueStore {
         completions.post(effects.completed)
         // If the commit was not synced, a power failure may bring the rows back, so their files must stay. The next
         // sweep of the spool removes files without a row.
-        if durability == .full, !effects.freed.isEmpty {
+        if load.durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
             await spool.remove(effects.freed)
         }
@@ -292,7 +307,9 @@ extension SQLiteQueueStore {
         }
     }
 
-    package func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?) async throws {
+    package func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?)
+        async throws
+    {
         // Proceeds in the order of the requests, so that it does not release a request again that is held again in the
         // meantime.
         var place: Int64? = 0

@@ -46,7 +46,10 @@ package struct StoreClock: Sendable {
     package static let system = StoreClock(
         bootID: kernelBootID,
         isSynchronized: systemIsSynchronized,
-        read: { Reading(wall: .now, sinceBoot: bootClock() - firstReading) }
+        read: {
+            let start = firstReading
+            return Reading(wall: .now, sinceBoot: bootClock() - start)
+        }
     )
 
     private static func bootClock() -> Int64 {

@@ -150,12 +150,13 @@ package enum StoreStatements {
         AND next_at > \(earliest)
         """
 
-    /// After the wall clock was set back, moves due times in the future back by the same amount, but not before the
-    /// current time or ``earliest``. A request that began to wait after the step is then due too early, but not before
-    /// the current time.
-    static let followClockBack = """
+    /// After the wall clock was set, moves due times in the future by the same amount, but not before the current time
+    /// or ``earliest``.
+    ///
+    /// `limit` is the earlier one of the current time and the time that it was without the step.
+    static let followClock = """
         UPDATE request SET next_at = max(:now, next_at + :step, \(earliest))
-        WHERE state = 'pending' AND next_at > :now AND next_at > \(earliest)
+        WHERE state = 'pending' AND next_at > :limit AND next_at > \(earliest)
         """
 
     /// Selects the lanes that have held requests. Index: `request_held`, which has only held requests.
@@ -201,7 +202,9 @@ package enum StoreStatements {
     package static let overrun = "UPDATE request SET busy_until = ?, overruns = overruns + 1 WHERE seq = ?"
 
     /// The columns of `history` for the time at which a request finished, and their values.
-    static let (finish, finishValues) = ("finished_at, finished_boot, boot_finished_at", ":now, :boot, :sinceBoot")
+    static let (finish, finishValues) = (
+        "finished_at, finished_boot, boot_finished_at", ":now, :boot, :sinceBoot"
+    )
 
     package static let insertHistory = """
         INSERT INTO history (state, \(finish), is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
@@ -297,7 +300,7 @@ package enum StoreStatements {
     /// Selects the columns of `meta` that are read when the store is opened, and whether an unfinished request needs
     /// the key that the store used last. Index: `request_key`.
     static let openedMeta = """
-        SELECT owner_epoch, boot, key_id,
+        SELECT owner_epoch, boot, clock_offset, key_id,
         EXISTS (SELECT 1 FROM request WHERE request.key_id = meta.key_id) AS is_key_needed FROM meta
         """
 
@@ -337,6 +340,9 @@ package enum StoreStatements {
     static let nextToExpire = """
         SELECT expire_at FROM request WHERE state <> 'inflight' AND \(isTrusted) ORDER BY expire_at LIMIT 1
         """
+
+    /// Forgets the lengths of closures that are over, so that no reboot continues them.
+    static let endClosures = "UPDATE lane SET closure = 0 WHERE closure > 0 AND boot_not_before <= ?"
 
     // MARK: Retention
 

@@ -72,20 +72,17 @@ extension StoreTransaction {
         scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL, \(StoreStatements.withoutFailedDependency)
         """
 
-    /// The assignments that restart a request's original time to live. Their arguments are ``renewal``.
+    /// The assignments that restart a request's original time to live. Their arguments are ``moment``.
     static let restartedLifetime = """
         boot = :boot, boot_expire_at = :sinceBoot + life,
         expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta)
         """
 
-    /// The arguments of ``restartedLifetime``.
-    var renewal: StatementArguments { ["boot": environment.boot, "sinceBoot": clock.sinceBoot] }
-
     /// Restarts the request's original time to live.
     private func restartLifetime(of sequence: Int64) throws {
         try execute(
             "UPDATE request SET \(Self.restartedLifetime) WHERE seq = :seq",
-            renewal &+ ["seq": sequence]
+            moment &+ ["seq": sequence]
         )
     }
 

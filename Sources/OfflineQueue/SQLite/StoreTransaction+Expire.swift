@@ -22,23 +22,25 @@ extension StoreTransaction {
     }
 
     mutating func expire() throws -> Duration? {
+        // Also if the clock was not set: it may have been synchronized.
         try followClock()
+        try execute(StoreStatements.endClosures, [clock.sinceBoot])
         let isMoreToGiveUp = try giveUp()
         let isMoreToForget = try purgeHistory()
         try deleteUnusedLanes()
         return isMoreToGiveUp || isMoreToForget ? .zero : try nextExpiry()
     }
 
-    /// Adjusts the stored times after the wall clock was set.
-    ///
-    /// If it was set back, requests that were due seem to be due in the future. An empty claim would correct that, but a
-    /// busy lane may never have one, because new requests arrive.
-    private mutating func followClock() throws {
+    /// Adjusts the stored times if the wall clock was set.
+    mutating func followClock() throws {
         let times = StoredTimes(database: database, clock: clock, isTrusted: environment.clock.isTrusted)
-        guard let step = try times.followClock(boot: environment.boot), step < 0 else { return }
+        guard let step = try times.followClock(boot: environment.boot) else { return }
         try execute(
-            StoreStatements.followClockBack,
-            ["step": step, "now": now.milliseconds, "busiest": busiest]
+            StoreStatements.followClock,
+            [
+                "step": step, "now": now.milliseconds, "limit": now.milliseconds - max(0, step),
+                "busiest": busiest,
+            ]
         )
         changedLanes.formUnion(
             try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] as Int64 }

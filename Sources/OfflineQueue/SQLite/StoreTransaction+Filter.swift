@@ -201,7 +201,7 @@ extension StoreTransaction {
             \(Self.withoutConditions), \(Self.restartedLifetime)\(key) WHERE state <> 'inflight'
             """,
             part,
-            renewal &+ ["now": now.milliseconds]
+            moment
         )
     }
 

@@ -6,7 +6,7 @@ internal import Synchronization
 /// The values that all transactions of an open store share.
 struct StoreEnvironment: Sendable {
     let directory: String
-    let settings: CurrentSettings
+    let settings: SharedValue<StoreSettings>
     let clock: StoreClock
     /// The number of this run of the queue, which increases each time the store is opened.
     let ownerEpoch: Int64
@@ -16,6 +16,8 @@ struct StoreEnvironment: Sendable {
     let events: EventRecorder
     let sealer: Sealer
     let restored = RestoredCount()
+    /// The difference between the clocks to which the stored dates are adjusted; see ``StoreClock/Reading/offset``.
+    let followedOffset: SharedValue<Int64>
 
     /// Starts a run of the queue: the first write of a new owner, which increases the epoch and records the boot.
     init(
@@ -30,13 +32,14 @@ struct StoreEnvironment: Sendable {
         self.stagedBytes = stagedBytes
         self.events = events
         self.directory = directory
-        self.settings = CurrentSettings(settings)
+        self.settings = SharedValue(settings)
         self.clock = clock
         let times = StoredTimes(database: database, clock: clock.read(), isTrusted: clock.isTrusted)
         try times.begin(boot: clock.bootID)
         try database.execute(sql: "UPDATE meta SET owner_epoch = owner_epoch + 1")
         let row = try database.row(StoreStatements.openedMeta)!
         (ownerEpoch, boot) = try (row["owner_epoch"], row["boot"])
+        followedOffset = SharedValue(try row["clock_offset"])
         sealer = Sealer(keys: keys, lastKeyID: try row["key_id"], isLastKeyNeeded: try row["is_key_needed"])
     }
 }
@@ -51,16 +54,16 @@ final class RestoredCount: Sendable {
     func increase() { value.add(1, ordering: .relaxed) }
 }
 
-/// The settings of an open store.
-final class CurrentSettings: Sendable {
-    private let settings: Lock<StoreSettings>
+/// A value of an open store that can change between transactions.
+final class SharedValue<Value: Sendable>: Sendable {
+    private let current: Lock<Value>
 
-    init(_ settings: StoreSettings) { self.settings = Lock(settings) }
+    init(_ value: Value) { current = Lock(value) }
 
-    var value: StoreSettings { settings.withLock { $0 } }
+    var value: Value { current.withLock { $0 } }
 
-    /// Replaces the settings for later transactions.
-    func replace(_ new: StoreSettings) { settings.withLock { $0 = new } }
+    /// Replaces the value for later transactions.
+    func replace(_ new: Value) { current.withLock { $0 = new } }
 }
 
 /// One read or change of the store within an SQLite transaction. It reads the settings and the clocks once, and collects

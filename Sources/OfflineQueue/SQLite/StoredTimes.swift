@@ -14,6 +14,9 @@ struct StoredTimes {
     /// The columns that store one time by both clocks.
     private struct Columns {
         let table, boot, sinceBoot, wall: String
+
+        /// The condition that a row belongs to a boot. A damaged time stays as it is, because a sum would overflow.
+        var areOfBoot: String { "\(boot) = :boot AND abs(\(sinceBoot)) <= \(Int64(Timestamp.farthest))" }
     }
 
     private static let columns = [
@@ -21,58 +24,71 @@ struct StoredTimes {
         Columns(table: "history", boot: "finished_boot", sinceBoot: "boot_finished_at", wall: "finished_at"),
     ]
 
-    /// The columns with past times by the wall clock only. Nothing that they decide is lost if they are wrong.
-    private static let pastTimes = [
-        ("request", "created_at"), ("request", "conflict_at"), ("history", "created_at"), ("attempt", "started_at"),
+    /// The columns with dates only. Those in the past are of a boot if the wall clock showed them during it.
+    private static let dates = [
+        ("request", "created_at"), ("request", "conflict_at"), ("request", "busy_until"),
+        ("history", "created_at"),
+        ("attempt", "started_at"),
     ]
-}
 
-// MARK: - Within a boot
-
-extension StoredTimes {
-    /// Adjusts the stored times after the wall clock was set. Returns by how many milliseconds it was set; `nil` if it
-    /// was not.
-    func followClock(boot: Int64) throws -> Int64? {
-        let meta = try database.row("SELECT clock_offset, trusted_offset FROM meta")!
-        if isTrusted, isStep(from: try meta["trusted_offset"]) { try setMeta("trusted_offset") }
-        let known: Int64 = try meta["clock_offset"]
-        guard isStep(from: known) else { return nil }
-        try setMeta("clock_offset")
-        try setDates(ofBoot: boot, offset: clock.offset)
-        try execute("UPDATE lane SET not_before = boot_not_before + ? WHERE not_before IS NOT NULL", [clock.offset])
-        let step = clock.offset - known
-        for (table, column) in Self.pastTimes {
-            // The wall clock showed `known` when the machine booted, so these times are of this boot.
-            try execute(
-                "UPDATE \(table) SET \(column) = \(column) + ? WHERE \(column) BETWEEN ? AND ?",
-                [step, known, known + clock.sinceBoot]
-            )
-        }
-        return step
-    }
-
-    /// A difference of up to 1 s can result from slewing, and is ignored.
-    private func isStep(from offset: Int64?) -> Bool {
-        guard let offset else { return true }
-        return abs(offset - clock.offset) > 1000
-    }
-
-    private func setMeta(_ column: String) throws {
-        try execute("UPDATE meta SET \(column) = ?", [clock.offset])
+    private func execute(_ sql: String, _ arguments: StatementArguments) throws {
+        try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
     private func setDates(ofBoot boot: Int64, offset: Int64) throws {
         for columns in Self.columns {
             try execute(
-                "UPDATE \(columns.table) SET \(columns.wall) = \(columns.sinceBoot) + ? WHERE \(columns.boot) = ?",
-                [offset, boot]
+                """
+                UPDATE \(columns.table) SET \(columns.wall) = \(columns.sinceBoot) + :offset
+                WHERE \(columns.areOfBoot)
+                """,
+                ["offset": offset, "boot": boot]
             )
         }
     }
 
-    private func execute(_ sql: String, _ arguments: StatementArguments) throws {
-        try database.cachedStatement(sql: sql).execute(arguments: arguments)
+    /// - Parameters:
+    ///   - offset: The wall clock minus the boot clock during the boot.
+    ///   - last: The latest time of the boot, by its boot clock.
+    private func moveDates(since offset: Int64, until last: Int64, by step: Int64) throws {
+        let latest = offset + last
+        for (table, column) in Self.dates {
+            let end =
+                column == "busy_until"
+                ? (Timestamp(milliseconds: latest) + AttemptTimeouts.longest).milliseconds : latest
+            try execute(
+                "UPDATE \(table) SET \(column) = \(column) + ? WHERE \(column) BETWEEN ? AND ?",
+                [step, offset, end]
+            )
+        }
     }
+}
+
+// MARK: - Within a boot
+
+extension StoredTimes {
+    /// Adjusts the stored dates if the wall clock was set, and records whether it is synchronized.
+    ///
+    /// - Returns: By how many milliseconds the clock was set; `nil` if it was not.
+    func followClock(boot: Int64) throws -> Int64? {
+        let meta = try database.row("SELECT clock_offset, trusted_offset FROM meta")!
+        let (known, trusted): (Int64, Int64?) = try (meta["clock_offset"], meta["trusted_offset"])
+        if isTrusted, trusted.map({ Self.isStep(from: $0, to: clock.offset) }) ?? true {
+            try execute("UPDATE meta SET trusted_offset = ?", [clock.offset])
+        }
+        guard Self.isStep(from: known, to: clock.offset) else { return nil }
+        try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
+        try setDates(ofBoot: boot, offset: clock.offset)
+        try execute(
+            "UPDATE lane SET not_before = boot_not_before + ? WHERE not_before IS NOT NULL",
+            [clock.offset]
+        )
+        try moveDates(since: known, until: clock.sinceBoot, by: clock.offset - known)
+        return clock.offset - known
+    }
+
+    /// Returns whether the wall clock was set. A difference of up to 1 s can result from slewing, and is ignored.
+    static func isStep(from old: Int64, to new: Int64) -> Bool { abs(old - new) > 1000 }
 }
 
 // MARK: - After a boot
@@ -81,19 +97,21 @@ extension StoredTimes {
     /// Records the boot in which the store is opened. If it is another one than before, gives the times of the ended
     /// boot their meaning in this one.
     func begin(boot id: String) throws {
-        let meta = try database.row("SELECT boot_id, boot, trusted_offset FROM meta")!
+        let meta = try database.row("SELECT boot_id, boot, clock_offset, trusted_offset FROM meta")!
         guard try meta["boot_id"] != id else { return }
         let (boot, trusted): (Int64, Int64?) = try (meta["boot"], meta["trusted_offset"])
         let last = try lastTime(ofBoot: boot)
         // Boot 0 stands for times that are known only as dates: of imports, and of earlier versions.
-        if boot > 0 { try endBoot(boot, at: last, trusted: trusted) }
+        if boot > 0, let last {
+            try endBoot(boot, at: last, offset: try meta["clock_offset"], trusted: trusted)
+        }
         // The time of the ended boot's clock that corresponds to now. If it is not known for how long the machine was
         // off, a closure does not continue meanwhile.
         let now = trusted.flatMap { isTrusted ? clock.wall.milliseconds - $0 : nil } ?? last
         if let now { try continueClosures(from: now) }
-        try database.execute(
-            sql: "UPDATE meta SET boot = boot + 1, boot_id = ?, clock_offset = ?, trusted_offset = ?",
-            arguments: [id, clock.offset, isTrusted ? clock.offset : nil]
+        try execute(
+            "UPDATE meta SET boot = boot + 1, boot_id = ?, clock_offset = ?, trusted_offset = ?",
+            [id, clock.offset, isTrusted ? clock.offset : nil]
         )
     }
 
@@ -102,13 +120,29 @@ extension StoredTimes {
     /// wrong date.
     ///
     /// - Parameters:
-    ///   - last: The latest known time of the ended boot; `nil` if it wrote nothing.
-    ///   - trusted: The difference between the clocks when the wall clock was last synchronized; `nil` if it was not.
-    private func endBoot(_ boot: Int64, at last: Int64?, trusted: Int64?) throws {
+    ///   - last: The latest known time of the ended boot.
+    ///   - offset: The difference between the clocks at the end of the boot.
+    ///   - trusted: The same difference when the wall clock was last synchronized; `nil` if it was not.
+    private func endBoot(_ boot: Int64, at last: Int64, offset: Int64, trusted: Int64?) throws {
         if let trusted {
             try setDates(ofBoot: boot, offset: trusted)
-        } else if let last {
-            try continueTimes(ofBoot: boot, by: clock.sinceBoot - last)
+            try moveDates(since: offset, until: last, by: trusted - offset)
+        } else {
+            let shift = clock.sinceBoot - last
+            try continueTimes(ofBoot: boot, by: shift)
+            try moveDates(since: offset, until: last, by: shift + clock.offset - offset)
+        }
+    }
+
+    private func continueTimes(ofBoot boot: Int64, by shift: Int64) throws {
+        for columns in Self.columns {
+            try execute(
+                """
+                UPDATE \(columns.table) SET \(columns.boot) = :next, \(columns.sinceBoot) = \(columns.sinceBoot) + :shift,
+                \(columns.wall) = \(columns.sinceBoot) + :shift + :offset WHERE \(columns.areOfBoot)
+                """,
+                ["next": boot + 1, "shift": shift, "offset": clock.offset, "boot": boot]
+            )
         }
     }
 
@@ -117,34 +151,23 @@ extension StoredTimes {
         let remaining = "max(0, min(closure, boot_not_before - :start))"
         try execute(
             """
-            UPDATE lane SET boot_not_before = :sinceBoot + \(remaining), not_before = :now + \(remaining)
-            WHERE not_before IS NOT NULL
+            UPDATE lane SET boot_not_before = :sinceBoot + \(remaining), not_before = :now + \(remaining),
+            closure = \(remaining) WHERE not_before IS NOT NULL
             """,
             ["start": start, "sinceBoot": clock.sinceBoot, "now": clock.wall.milliseconds]
         )
     }
 
-    private func continueTimes(ofBoot boot: Int64, by shift: Int64) throws {
-        for columns in Self.columns {
-            try execute(
-                """
-                UPDATE \(columns.table) SET \(columns.boot) = :next, \(columns.sinceBoot) = \(columns.sinceBoot) + :shift,
-                \(columns.wall) = \(columns.sinceBoot) + :shift + :offset WHERE \(columns.boot) = :boot
-                """,
-                ["next": boot + 1, "shift": shift, "offset": clock.offset, "boot": boot]
-            )
-        }
-    }
-
     /// Returns the latest time of an ended boot, by its boot clock, at which a row was written; `nil` if there is none.
     private func lastTime(ofBoot boot: Int64) throws -> Int64? {
+        // No machine runs for ten years without a reboot, so a later time is damage.
         try database.row(
             """
             SELECT max(time) AS last FROM (
-                SELECT max(boot_expire_at - life) AS time FROM request WHERE boot = :boot
-                UNION ALL SELECT max(boot_finished_at) FROM history WHERE finished_boot = :boot
-                UNION ALL SELECT max(boot_not_before - closure) FROM lane WHERE not_before IS NOT NULL
-            )
+                SELECT boot_expire_at - life AS time FROM request WHERE boot = :boot
+                UNION ALL SELECT boot_finished_at FROM history WHERE finished_boot = :boot
+                UNION ALL SELECT boot_not_before - closure FROM lane WHERE not_before IS NOT NULL
+            ) WHERE time <= 316000000000
             """,
             ["boot": boot]
         )!["last"]

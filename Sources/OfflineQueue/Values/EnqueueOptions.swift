@@ -30,8 +30,7 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// 7 days.
     ///
     /// Until the machine reboots, a clock that does not step measures this time. After a reboot the wall clock measures
-    /// it. If the kernel does not report the wall clock as synchronized, the queue keeps the request at least until the
-    /// machine has run for ``timeToLive`` since the reboot.
+    /// it, if the kernel reports it as synchronized; see <doc:Guarantees#Clocks>.
     public var timeToLive: Duration = .seconds(7 * 86_400)
     /// The time at which the request is given up even if ``timeToLive`` ends later. Within the next 366 days. Default
     /// `nil`: only ``timeToLive`` applies.

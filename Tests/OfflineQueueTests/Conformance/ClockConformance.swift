@@ -4,7 +4,9 @@ internal import Testing
 
 /// Durations and ages do not depend on the wall clock, which may be set at any time and may be wrong after a boot.
 @Suite struct ClockConformance {
-    private static let steps = [day * 40, day * -40, day * 365 * 80, day * -365 * 56]
+    private static let steps = [
+        .seconds(1800), .seconds(-1800), day * 40, day * -40, day * 365 * 80, day * -365 * 56,
+    ]
 
     // MARK: Finished requests
 
@@ -34,7 +36,8 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a correction of the clock forgets no finished request, and changes its dates`(kind: StoreKind) async throws
+    func `a correction of the clock forgets no finished request, and changes its dates`(kind: StoreKind)
+        async throws
     {
         let bench = try await benchWithHistory(kind)
         synchronize(bench)
@@ -44,7 +47,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `finished requests are forgotten after their retention period, whatever the clock showed`(kind: StoreKind)
+    func `finished requests are forgotten after their retention period, whatever the clock showed`(
+        kind: StoreKind
+    )
         async throws
     {
         let bench = try await benchWithHistory(kind)
@@ -58,7 +63,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a clock that is ahead after a reboot and not synchronized forgets nothing`(kind: StoreKind) async throws {
+    func `a clock that is ahead after a reboot and not synchronized forgets nothing`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         try await bench.finish("dead", .dead(reason: "HTTP 410"))
         bench.clock.stepWall(day * 365)
@@ -88,7 +95,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a date that was set by hand after synchronization does not outlast the boot`(kind: StoreKind) async throws {
+    func `a date that was set by hand after synchronization does not outlast the boot`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         try await bench.put("a") { $0.timeToLive = day }
         bench.clock.setSynchronized(false)
@@ -140,11 +149,26 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a closure continues while the machine is off, if the clock is synchronized`(kind: StoreKind) async throws {
+    func `a closure continues while the machine is off, if the clock is synchronized`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         try await close(bench)
         bench.clock.advance(.seconds(5))
         #expect(try await bench.reopen(afterReboot: true)[0].notBefore == .seconds(15))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a reboot does not restart a closure`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        try await close(bench)
+        bench.clock.advance(.seconds(5))
+        #expect(try await bench.reopen(afterReboot: true)[0].notBefore == .seconds(15))
+        bench.clock.setSynchronized(false)
+        #expect(try await bench.reopen(afterReboot: true)[0].notBefore == .seconds(15))
+        bench.clock.advance(.seconds(15))
+        _ = try await bench.store.expire()
+        #expect(try await bench.reopen(afterReboot: true)[0].notBefore == nil)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -171,7 +195,9 @@ internal import Testing
     /// Runs every kind of operation, and sets the wall clock before one of them.
     ///
     /// - Parameter steps: The steps of the wall clock, by the number of the operation.
-    private func outcome(_ kind: StoreKind, _ steps: [Int: Duration]) async throws -> (Outcome, operations: Int) {
+    private func outcome(_ kind: StoreKind, _ steps: [Int: Duration]) async throws -> (
+        Outcome, operations: Int
+    ) {
         let bench = try await kind.bench()
         var (outcome, count) = (Outcome(), 0)
         @discardableResult
@@ -179,27 +205,25 @@ internal import Testing
             if let step = steps[count] { bench.clock.stepWall(step) }
             count += 1
             let value = try await body()
-            outcome.expiries.append(try await bench.store.expire())
+            // Not every time, because the sweep adjusts the dates, too.
+            if count % 2 == 0 { outcome.expiries.append(try await bench.store.expire()) }
             outcome.states.append(try await bench.store.states())
             bench.clock.advance(.seconds(10))
             return value
         }
         let (retry, hour) = (Verdict.retry(countsAsAttempt: true), Duration.seconds(3600))
         let lane = try await operation { try await bench.put("a") { $0.timeToLive = hour } }
-        /// After the clock was set back, a claim may find nothing until a sweep, which the queue runs every minute.
-        func take() async throws -> [ClaimedRequest] {
-            _ = try await bench.store.expire()
-            return try await bench.take(lane)
-        }
         try await operation { try await bench.put("b") { $0.timeToLive = hour * 2 } }
         for _ in 0..<2 {
-            for sent in try await operation(take) {
+            for sent in try await operation({ try await bench.take(lane) }) {
                 outcome.claimed.append(sent.id)
                 outcome.conflictAges.append(sent.conflictAge)
-                try await operation { try await bench.store.conclude(sent, retry, delay: .seconds(5), status: 409) }
+                try await operation {
+                    try await bench.store.conclude(sent, retry, delay: .seconds(5), status: 409)
+                }
             }
         }
-        for sent in try await operation(take) {
+        for sent in try await operation({ try await bench.take(lane) }) {
             outcome.conflictAges.append(sent.conflictAge)
             try await operation {
                 try await bench.store.conclude(sent, retry, delay: .seconds(40), laneClosure: .seconds(40))
@@ -211,7 +235,7 @@ internal import Testing
         }
         try await operation { try await bench.store.edit(.hold, ["b"]) }
         try await operation { try await bench.store.edit(.release, ["b"]) }
-        for request in try await operation(take) {
+        for request in try await operation({ try await bench.take(lane) }) {
             outcome.claimed.append(request.id)
             let verdict: Verdict = request.id == "a" ? .delivered(status: 200) : .dead(reason: "HTTP 410")
             try await operation { try await bench.store.conclude(request, verdict) }
@@ -222,7 +246,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases, steps)
-    func `a step of the clock at any operation changes no outcome`(kind: StoreKind, step: Duration) async throws {
+    func `a step of the clock at any operation changes no outcome`(kind: StoreKind, step: Duration)
+        async throws
+    {
         let (expected, operations) = try await outcome(kind, [:])
         #expect(expected.closures == [.seconds(30), .seconds(20), .seconds(10), nil, nil])
         for place in 0..<operations {

@@ -212,11 +212,13 @@ extension ModelRun {
     private mutating func pause() async throws {
         let paused = model.lanes.filter(\.value.isPaused).map(\.key).sorted { $0.text < $1.text }
         if chance(40) || (model.isPaused && chance(80)) {
+            model.beginChange()
             model.pause(!model.isPaused)
             call = "pause all: \(model.isPaused)"
             let found = try await store.setPaused(model.isPaused, lanes: nil)
             try expect(found, is: Set(model.live.map(\.lane)).count, "lanes")
         } else if let lane = paused.isEmpty ? model.live.first?.lane : pick(paused) {
+            model.beginChange()
             model.lanes[lane]!.isPaused.toggle()
             let selection = LaneSelection(host: lane.origin.host, label: lane.label)
             call = "pause \(lane.text): \(model.lanes[lane]!.isPaused)"
@@ -283,6 +285,7 @@ extension ModelRun {
         let reasons: Set<HoldReason> = pick([[], [.user], HoldReason.releasableByRestart])
         call = "reopen lanes, releasing \(reasons.map(\.rawValue))"
         let lanes = try await store.reopen(releasing: reasons)
+        model.beginChange()
         for lane in model.lanes.keys { model.lanes[lane]!.closure = nil }
         model.release(reasons)
         try check(lanes)

@@ -4,6 +4,7 @@ internal import OfflineQueue
 /// Enqueuing in the model.
 extension QueueModel {
     mutating func enqueue(_ requests: [NewRequest]) -> Result<[Receipt.Outcome], QueueError> {
+        beginChange()
         var changed = self
         do {
             let outcomes = try changed.accept(requests)

@@ -6,6 +6,7 @@ extension QueueModel {
     mutating func claim(_ lane: LaneKey, _ limit: Int, releasing: Set<HoldReason>?, token: String)
         -> [String]
     {
+        beginChange()
         guard lanes[lane] != nil, !isPaused, lanes[lane]?.isPaused != true else { return [] }
         if let releasing {
             release(releasing, lane: lane)
@@ -66,6 +67,7 @@ extension QueueModel {
 
     /// Applies the outcome of an attempt. Returns `false` if the token is not that of the current lease.
     mutating func conclude(_ id: String, _ conclusion: Conclusion) -> Bool {
+        beginChange()
         guard let index = index(of: id), live[index].state == .inflight, live[index].token == conclusion.token
         else { return false }
         let lane = live[index].lane
@@ -148,6 +150,7 @@ extension QueueModel {
 
 extension QueueModel {
     mutating func edit(_ edit: QueueEdit, _ id: String) -> EditResult {
+        beginChange()
         guard let request = live.first(where: { $0.id == id }) else { return editHistory(edit, id) }
         switch (edit, request.state) {
         case (.cancel, .inflight): change(id) { $0.pendingEdit = .cancel }
@@ -177,6 +180,7 @@ extension QueueModel {
 
     /// Edits all requests that match before the first edit, one after another.
     mutating func edit(_ edit: QueueEdit, matching filter: RequestFilter) -> FilteredEditResult {
+        beginChange()
         let matching = (live + history).sorted { $0.place < $1.place }.filter { request in
             filter.states?.contains(request.state) ?? true
                 && request.lane.origin.host == filter.host ?? request.lane.origin.host

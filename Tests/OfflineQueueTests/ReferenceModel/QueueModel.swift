@@ -72,7 +72,8 @@ struct QueueModel {
     /// The closure of a lane, by the clock of the current boot.
     struct Closure: Hashable {
         var end: Int64
-        let length: Int64
+        /// 0 after the end.
+        var length: Int64
     }
 
     let settings: StoreSettings
@@ -235,37 +236,51 @@ extension QueueModel {
 // MARK: - Time and recovery
 
 extension QueueModel {
-    /// Moves due times in the future by a negative step of the wall clock.
-    private mutating func followClockBack(by step: Int64) {
+    /// Moves due times in the future by a step of the wall clock.
+    private mutating func moveDues(by step: Int64) {
         let now = clock.wall
         for request in live where request.state == .pending {
             let asked = request.scheduled ?? 0
-            guard request.due > now, request.due > asked else { continue }
+            guard request.due > min(now, now - step), request.due > asked else { continue }
             change(request.id) { $0.due = max(now, request.due + step, asked) }
         }
+    }
+
+    /// Every change begins with this: after a step of the wall clock, the stored dates are adjusted.
+    mutating func beginChange() {
+        if followed != clock.offset { followClock() }
     }
 
     private mutating func followClock() {
         if clock.isSynchronized { trusted = clock.offset }
         guard followed != clock.offset else { return }
         let step = clock.offset - followed
-        let past = followed...(followed + clock.sinceBoot)
+        moveCreationDates(until: clock.sinceBoot, by: step)
         followed = clock.offset
-        for index in live.indices {
-            if live[index].boot == clock.boot { live[index].wallEnd = live[index].bootEnd + followed }
-            if past.contains(live[index].created) { live[index].created += step }
+        for index in live.indices where live[index].boot == clock.boot {
+            live[index].wallEnd = live[index].bootEnd + followed
         }
-        for index in history.indices {
-            if history[index].finishedBoot == clock.boot {
-                history[index].finished = history[index].bootFinished + followed
-            }
-            if past.contains(history[index].created) { history[index].created += step }
+        for index in history.indices where history[index].finishedBoot == clock.boot {
+            history[index].finished = history[index].bootFinished + followed
         }
-        if step < 0 { followClockBack(by: step) }
+        moveDues(by: step)
+    }
+
+    /// Moves the dates that the wall clock showed during this boot, until a time of the boot clock.
+    private mutating func moveCreationDates(until last: Int64, by step: Int64) {
+        let (first, latest) = (followed, followed + last)
+        for index in live.indices where first <= live[index].created && live[index].created <= latest {
+            live[index].created += step
+        }
+        for index in history.indices where first <= history[index].created && history[index].created <= latest
+        {
+            history[index].created += step
+        }
     }
 
     mutating func expire() -> Int64? {
         followClock()
+        for key in lanes.keys where closed(lanes[key]!) == 0 { lanes[key]!.closure?.length = 0 }
         let expired = live.filter { $0.state != .inflight && $0.wallEnd <= clock.wall && isExpired($0) }
         for request in expired.sorted(by: { ($0.wallEnd, $0.place) < ($1.wallEnd, $1.place) }) {
             end(request.id, .dead, error: "time to live exceeded")
@@ -286,7 +301,8 @@ extension QueueModel {
         for state in [QueuedRequest.State.delivered, .dead, .cancelled, .superseded] {
             let age = (state == .dead ? retention.dead : retention.done).components.seconds * 1000
             history.removeAll { request in
-                let isKnown = request.finishedBoot == clock.boot || clock.isSynchronized || age <= clock.sinceBoot
+                let isKnown =
+                    request.finishedBoot == clock.boot || clock.isSynchronized || age <= clock.sinceBoot
                 return request.state == state && request.finished! <= clock.wall - age && isKnown
             }
             guard state != .dead else { continue }
@@ -311,31 +327,39 @@ extension QueueModel {
             live.filter { $0.boot == ended }.map { $0.bootEnd - $0.life }
             + history.filter { $0.finishedBoot == ended }.map(\.bootFinished)
             + lanes.values.compactMap(\.closure).map { $0.end - $0.length }
-        let last = written.max() ?? 0
-        let shift = clock.sinceBoot - last
+        if let last = written.max() { continueTimes(ofBoot: ended, at: last) }
+        followed = clock.offset
+        trusted = clock.isSynchronized ? clock.offset : nil
+    }
+
+    /// - Parameter last: The latest known time of the ended boot.
+    private mutating func continueTimes(ofBoot ended: Int, at last: Int64) {
+        let shift = trusted == nil ? clock.sinceBoot - last : 0
+        let offset = trusted ?? clock.offset
+        moveCreationDates(until: last, by: shift + offset - followed)
         for index in live.indices where live[index].boot == ended {
             if trusted == nil { live[index].boot = clock.boot }
-            if trusted == nil { live[index].bootEnd += shift }
-            live[index].wallEnd = live[index].bootEnd + (trusted ?? clock.offset)
+            live[index].bootEnd += shift
+            live[index].wallEnd = live[index].bootEnd + offset
         }
         for index in history.indices where history[index].finishedBoot == ended {
             if trusted == nil { history[index].finishedBoot = clock.boot }
-            if trusted == nil { history[index].bootFinished += shift }
-            history[index].finished = history[index].bootFinished + (trusted ?? clock.offset)
+            history[index].bootFinished += shift
+            history[index].finished = history[index].bootFinished + offset
         }
         let isOffKnown = trusted != nil && clock.isSynchronized
         let start = isOffKnown ? clock.wall - trusted! : last
         for key in lanes.keys {
             guard let closure = lanes[key]!.closure else { continue }
-            lanes[key]!.closure!.end = clock.sinceBoot + max(0, min(closure.length, closure.end - start))
+            let rest = max(0, min(closure.length, closure.end - start))
+            lanes[key]!.closure = Closure(end: clock.sinceBoot + rest, length: rest)
         }
-        followed = clock.offset
-        trusted = clock.isSynchronized ? clock.offset : nil
     }
 
     /// Recovers the requests in flight, like a store that a new owner has opened.
     mutating func reopened(releasing reasons: Set<HoldReason>, isOtherBoot: Bool) {
         if isOtherBoot { rebooted() }
+        beginChange()
         for orphan in live where orphan.state == .inflight {
             let interruption = Conclusion(
                 sequence: 0,
