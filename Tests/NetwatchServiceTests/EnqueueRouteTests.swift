@@ -225,6 +225,25 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a request can choose the version of HTTP`() async throws {
+        let queue = try await directory.openQueue()
+        func send(_ id: String, _ members: String) async throws -> RouteResponse {
+            let body = #"{\#(urlMember),"queue":"always","id":"\#(id)"\#(members)}"#
+            return try await queue.respond(.POST, "/v1/requests", body)
+        }
+        for (id, version) in [("a", "1.1"), ("b", "2")] {
+            #expect(try await send(id, #","http_version":"\#(version)""#).status == 202)
+            let shown = try await queue.respond(.GET, "/v1/requests/\(id)").members
+            #expect(shown["http_version"] as? String == version)
+        }
+        #expect(try await send("c", "").status == 202)
+        #expect(try await queue.respond(.GET, "/v1/requests/c").members["http_version"] == nil)
+        let refused = try await send("d", #","http_version":"3""#)
+        #expect(refused.status == 400 && refused.code == "invalid_option")
+        #expect(refused.detail == "`http_version` is `3`; it must be one of 1.1, 2")
+        await queue.stop()
+    }
+
     @Test func `a message replaces the configured time to live and durability`() throws {
         var defaults = EnqueueOptions()
         (defaults.timeToLive, defaults.durability) = (.seconds(60), .normal)

@@ -29,6 +29,9 @@ package struct HostileHTTP2Server {
         }
     }
 
+    /// The path of the root certificate that clients must trust, in PEM.
+    package static var root: String { get throws { try issued.get().authority.root } }
+
     package var url: String { "https://\(address):\(server.port)" }
 
     private static let program = #"""
@@ -41,6 +44,7 @@ package struct HostileHTTP2Server {
         END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
         OK = b'\x88'  # :status 200 (RFC 7541, appendix A)
         FINE = b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+        OPEN = b'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n'
         CHALLENGE = b'HTTP/1.1 401 \r\nContent-Length: 0\r\nWWW-Authenticate: Basic realm="r"\r\n\r\n'
         LINE = b'\x00\x01x\x40' + b'y' * 64  # x: yyyy…, not indexed
 
@@ -131,6 +135,7 @@ package struct HostileHTTP2Server {
                 'http-1.1-control-character': lambda: invalid(stream, b'x', b'a\x01b'),
                 'http-1.1-broken': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
                 'http-1.1-refused': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
+                'http-1.1-open': lambda: [head(stream), None],
                 'http-1.1-second-upgrade': lambda: [head(stream), None] if stream == 1
                     else invalid(stream, b'upgrade', b'h2,h2c'),
                 'invalid': lambda: invalid(stream, b'upgrade', b'h2,h2c'),
@@ -160,6 +165,9 @@ package struct HostileHTTP2Server {
             while (line := stream.readline()):
                 if line != b'\r\n': continue
                 if sys.argv[1] == 'http-1.1': stream.read(1)  # Unread data would reset the closed connection.
+                if sys.argv[1] == 'http-1.1-open':
+                    tls.sendall(OPEN)
+                    return stream.read()
                 if sys.argv[1] != 'http-1.1-challenge': return tls.sendall(FINE)
                 # The second request gets no response.
                 match next(texts):

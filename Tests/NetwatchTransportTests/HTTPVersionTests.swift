@@ -83,4 +83,36 @@ struct HTTPVersionTests {
         await first.end()
         #expect(await pool.run(request(server)).metrics?.httpVersion == "http/1.1")
     }
+
+    @Test(arguments: [true, false])
+    func `a transfer that requires HTTP/1.1 uses it at once, and others use HTTP/2`(
+        reusesConnections: Bool
+    ) async throws {
+        let server = try HostileHTTP2Server("http-1.1-upgrade")
+        var required = request(server)
+        (required.usesHTTP1, required.allowsConnectionReuse) = (true, reusesConnections)
+        for _ in 1...2 {
+            let record = await engine.run(required)
+            #expect(record.hasSucceeded && record.metrics?.httpVersion == "http/1.1")
+        }
+        #expect(await engine.run(request(server)).failure?.code == 92)
+    }
+
+    @Test func `transfers that require HTTP/1.1 have a separate connection limit`() async throws {
+        let server = try HostileHTTP2Server("http-1.1-open")
+        let pool = TransferPool(engine: engine, connectionsPerHost: 1)
+        let (multiplexed, single) = (TransferRecorder(), TransferRecorder())
+        let first = pool.start(request(server)) { for event in $0 { multiplexed.deliver(event) } }
+        await multiplexed.wait { !$0.heads.isEmpty }
+        var required = request(server)
+        required.usesHTTP1 = true
+        let second = pool.start(required) { for event in $0 { single.deliver(event) } }
+        await single.wait { !$0.heads.isEmpty }
+        required.totalTimeout = .milliseconds(200)
+        let failure = await pool.run(required).failure
+        #expect(failure?.code == 28 && failure?.phase == .prepare, "\(failure as Any)")
+        for id in [first, second] { engine.cancel(id) }
+        await multiplexed.end()
+        await single.end()
+    }
 }

@@ -37,6 +37,11 @@ public struct RequestOptions: Sendable, Hashable {
     /// option, handlers that read the whole file of a download, such as `responseData`, receive the error instead of
     /// reading a longer file.
     public var maximumDataBytes: Int?
+    /// The version of HTTP. Default: ``HTTPVersion/http2``. Requests over plain http always use HTTP/1.1.
+    ///
+    /// Requests with ``HTTPVersion/http1`` have their own connections, and their own limit on the number of connections
+    /// to a host.
+    public var httpVersion: HTTPVersion?
     /// What redirects may do in addition to the following rules. Default: nothing.
     ///
     /// - A redirect from https to http fails with ``AFError/redirectRefused(reason:)``.
@@ -62,6 +67,7 @@ public struct RequestOptions: Sendable, Hashable {
         totalTimeout: TimeInterval? = nil,
         priority: Float? = nil,
         maximumDataBytes: Int? = nil,
+        httpVersion: HTTPVersion? = nil,
         redirects: RedirectOptions? = nil,
         minimumTLSVersion: TLSVersion? = nil,
         allowsNTLMAndNegotiateOverHTTP: Bool? = nil
@@ -71,6 +77,7 @@ public struct RequestOptions: Sendable, Hashable {
         self.totalTimeout = totalTimeout
         self.priority = priority
         self.maximumDataBytes = maximumDataBytes
+        self.httpVersion = httpVersion
         self.redirects = redirects
         self.minimumTLSVersion = minimumTLSVersion
         self.allowsNTLMAndNegotiateOverHTTP = allowsNTLMAndNegotiateOverHTTP
@@ -90,6 +97,7 @@ extension RequestOptions {
             totalTimeout: totalTimeout ?? others.totalTimeout,
             priority: priority ?? others.priority,
             maximumDataBytes: maximumDataBytes ?? others.maximumDataBytes,
+            httpVersion: httpVersion ?? others.httpVersion,
             redirects: redirects ?? others.redirects,
             minimumTLSVersion: minimumTLSVersion ?? others.minimumTLSVersion,
             allowsNTLMAndNegotiateOverHTTP: allowsNTLMAndNegotiateOverHTTP
@@ -122,10 +130,11 @@ extension RequestOptions {
 }
 
 extension TransferRequest {
-    /// Sets the options that the engine handles itself: the connect timeout and the priority.
+    /// Sets the options that the engine handles itself: the connect timeout, the priority and the version of HTTP.
     mutating func apply(_ options: RequestOptions) {
         if let timeout = options.connectTimeout { connectTimeout = Duration(seconds: timeout) }
         if let priority = options.priority { self.priority = priority }
+        usesHTTP1 = options.httpVersion == .http1
     }
 }
 

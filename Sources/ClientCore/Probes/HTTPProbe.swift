@@ -58,6 +58,8 @@ public struct HTTPProbe: Probe, RacingProbe {
     public let maximumBodySize: Int
     /// Whether each request gets a unique query, so that no cache can respond to it.
     public let bypassesCaches: Bool
+    /// The version of HTTP.
+    public let httpVersion: HTTPVersion
     private let engine: TransferEngine
 
     /// Creates a probe.
@@ -72,6 +74,7 @@ public struct HTTPProbe: Probe, RacingProbe {
     ///     contains the expected bytes. Default: 64 KiB. Clamped to ``acceptedBodySizes``.
     ///   - bypassesCaches: Whether each request gets a unique query (`netwatch=` and a random number). Some caches
     ///     ignore `Cache-Control: no-cache`, which every probe sends. Default: false.
+    ///   - httpVersion: The version of HTTP. Default: ``HTTPVersion/http2``.
     /// - Throws: ``InvalidProbe`` for any other URL, and for `HEAD` with an expected body.
     public init(
         url: any URLConvertible,
@@ -80,7 +83,8 @@ public struct HTTPProbe: Probe, RacingProbe {
         expectedBody: ExpectedBody? = nil,
         timeout: Duration = Self.defaultTimeout,
         maximumBodySize: Int = 64 * 1024,
-        bypassesCaches: Bool = false
+        bypassesCaches: Bool = false,
+        httpVersion: HTTPVersion = .http2
     ) throws(InvalidProbe) {
         try self.init(
             url: url,
@@ -90,6 +94,7 @@ public struct HTTPProbe: Probe, RacingProbe {
             timeout: timeout,
             maximumBodySize: maximumBodySize,
             bypassesCaches: bypassesCaches,
+            httpVersion: httpVersion,
             engine: .shared
         )
     }
@@ -102,6 +107,7 @@ public struct HTTPProbe: Probe, RacingProbe {
         timeout: Duration = Self.defaultTimeout,
         maximumBodySize: Int = 64 * 1024,
         bypassesCaches: Bool = false,
+        httpVersion: HTTPVersion = .http2,
         engine: TransferEngine
     ) throws(InvalidProbe) {
         guard method != .head || expectedBody == nil else {
@@ -115,6 +121,7 @@ public struct HTTPProbe: Probe, RacingProbe {
         let sizes = Self.acceptedBodySizes
         self.maximumBodySize = min(max(maximumBodySize, sizes.lowerBound), sizes.upperBound)
         self.bypassesCaches = bypassesCaches
+        self.httpVersion = httpVersion
         self.engine = engine
     }
 
@@ -129,12 +136,17 @@ public struct HTTPProbe: Probe, RacingProbe {
     }
 
     package func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult {
+        let exchange = await ProbeExchange.run(request(to: host, over: paths), on: engine)
+        return exchange.result(validation(of: exchange))
+    }
+
+    func request(to host: NetworkHost?, over paths: [NetworkPath]) -> TransferRequest {
         let target = bypassesCaches ? url.withUniqueQuery : url
         var request = TransferRequest(probing: target, for: host, over: paths, timeout: timeout)
         request.method = method.rawValue
         request.maximumResponseBodyBytes = maximumBodySize
-        let exchange = await ProbeExchange.run(request, on: engine)
-        return exchange.result(validation(of: exchange))
+        request.usesHTTP1 = httpVersion == .http1
+        return request
     }
 
     private func validation(of exchange: ProbeExchange) -> PathValidation {

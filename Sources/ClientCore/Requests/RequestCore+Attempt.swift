@@ -141,6 +141,7 @@ extension RequestCore {
         transfer.binding = plan.policy.binding
         transfer.bodyTimeout = plan.policy.bodyTimeout
         transfer.apply(options)
+        if let version = plan.policy.httpVersion { transfer.usesHTTP1 = version == .http1 }
         if let connectTimeout = plan.policy.connectTimeout { transfer.connectTimeout = connectTimeout }
         transfer.responseTimeout = plan.policy.responseTimeout
         transfer.idleTimeout = idleTimeout(of: request)

@@ -24,6 +24,8 @@ package struct TransferPolicy: Sendable {
     package var responseTimeout: Duration?
     /// The time limit for the response's body, counted from its head; `nil` for no limit.
     package var bodyTimeout: Duration?
+    /// The version of HTTP. `nil`: the version of the request's options or of the session applies.
+    package var httpVersion: HTTPVersion?
     /// Whether the request may use a pooled connection. If such a connection closes before the response starts, libcurl
     /// sends the request again by itself; see ``allowsResending``. `nil`: the method and the header fields decide.
     package var allowsConnectionReuse: Bool?

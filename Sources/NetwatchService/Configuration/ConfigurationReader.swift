@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import NetwatchEventLoop
 internal import OfflineQueue
 
@@ -157,9 +158,23 @@ struct ConfigurationReader {
                 }
                 places[name] = places[name] ?? table.place
             }
-            if let watched = host.host { configuration.hosts.append(watched) }
+            if let watched = host.host { add(watched, of: table) }
         }
         return Set(places.keys)
+    }
+
+    /// Adds a host, and the version of HTTP that the queue uses for its origin.
+    private mutating func add(_ host: WatchedHost, of table: ArrayTable) {
+        configuration.hosts.append(host)
+        guard let version = host.httpVersion else { return }
+        for origin in host.origins {
+            let other = configuration.queue.httpVersions.updateValue(version, forKey: origin)
+            guard let other, other != version else { continue }
+            let message =
+                "`http-version` is \"\(version.rawValue)\", but \"\(other.rawValue)\" for another host with the URL "
+                + "\(origin); set the same value, because it also applies to the queue's requests"
+            report([TableEntries.Fault(key: "http-version", message: message)], in: table)
+        }
     }
 
     private mutating func buildHooks(hosts names: Set<String>) {

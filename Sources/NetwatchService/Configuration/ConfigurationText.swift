@@ -41,6 +41,7 @@ package enum ConfigurationText {
         #name = "api"
         #url = "https://api.example.com/healthz"
         #expect-status = "200-299"
+        #http-version = "2"
 
         #[[host]]
         #tcp = "db.example.com:5432"

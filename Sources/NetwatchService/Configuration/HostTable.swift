@@ -3,7 +3,9 @@ internal import NetworkReachability
 
 /// Reads a `[[host]]` table.
 struct HostTable {
-    static let keys = ["name", "url", "tcp", "route", "expect-status", "interval", "timeout", "fall", "rise"]
+    static let keys = [
+        "name", "url", "tcp", "route", "expect-status", "http-version", "interval", "timeout", "fall", "rise",
+    ]
     private static let checks = ["url", "tcp", "route"]
 
     private var entries: TableEntries
@@ -19,10 +21,14 @@ struct HostTable {
         var settings = defaults
         readPace(into: &settings)
         let status = expectedStatus()
+        self.entries.require("url", with: ["http-version"])
+        let version: HTTPVersion? = self.entries.choice("http-version")
         let check = check(status)
         name = readName(check)
         guard faults.isEmpty, let check, let name else { return }
-        host = WatchedHost(name: name, check: check, defaults: settings)
+        var host = WatchedHost(name: name, check: check, defaults: settings)
+        host.httpVersion = version
+        self.host = host
     }
 
     private mutating func readPace(into settings: inout HostDefaults) {

@@ -45,6 +45,14 @@ struct TableEntries {
         return nil
     }
 
+    /// Reads one of the raw values of a type.
+    mutating func choice<Choice: RawRepresentable & CaseIterable>(
+        _ key: String
+    ) -> Choice? where Choice.RawValue == String {
+        let names = Choice.allCases.map { TOMLNode.Value.quoted($0.rawValue) }.joined(separator: " or ")
+        return text(key, accepted: names) { Choice(rawValue: $0) != nil }.flatMap(Choice.init)
+    }
+
     /// Reads an array of at least one of the raw values of a type.
     mutating func choices<Choice: RawRepresentable & CaseIterable & Hashable>(
         _ key: String

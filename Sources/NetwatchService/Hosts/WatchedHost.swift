@@ -1,3 +1,4 @@
+package import ClientCore
 package import NetworkReachability
 
 /// A host that the service probes at an interval, and how it decides whether the host is up.
@@ -24,6 +25,9 @@ package struct WatchedHost: Hashable, Sendable {
     /// The name of the host in outputs, metrics and URLs; see ``isValidName(_:)``.
     package var name: String
     package var check: Check
+    /// The version of HTTP of the probes of a URL, and of the queue's requests to its origin that do not have their own.
+    /// Default: `nil`, none is set.
+    package var httpVersion: HTTPVersion?
     /// The time from the end of a probe to the start of the next one, ±10 %. Default: 30 s.
     package var interval: Duration
     /// The time limit of a probe. Default: 5 s.

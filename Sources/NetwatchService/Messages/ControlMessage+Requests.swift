@@ -99,6 +99,8 @@ extension ControlMessage {
         package var connectTimeoutSeconds: Double?
         package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
+        /// The version of HTTP of the attempts: `1.1` or `2`; `nil` if the request does not have its own.
+        package var httpVersion: String?
         /// The time until which the server may still be executing an attempt that timed out. The next attempt waits
         /// until then, except after a `retry`.
         package var busyUntil: Date?

@@ -32,6 +32,8 @@ extension ControlMessage {
         package var connectTimeoutSeconds: Double?
         package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
+        /// The version of HTTP of each attempt: `1.1` or `2`.
+        package var httpVersion: String?
         /// A waiting request of the lane with the same key is replaced by this one.
         package var replaceKey: String?
         /// The ids of requests that must be delivered first.

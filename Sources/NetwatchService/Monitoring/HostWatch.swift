@@ -102,7 +102,8 @@ extension WatchedHost {
                     url: url,
                     expectedStatus: status,
                     timeout: timeout,
-                    maximumBodySize: Self.longestResponse
+                    maximumBodySize: Self.longestResponse,
+                    httpVersion: httpVersion ?? .http2
                 )
             }
         }

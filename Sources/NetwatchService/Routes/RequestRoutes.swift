@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 internal import NIOHTTP1
 internal import NetwatchEventLoop
@@ -250,6 +251,7 @@ extension ControlMessage.Details {
             connectTimeoutSeconds: details.timeouts.connect / .seconds(1),
             responseTimeoutSeconds: details.timeouts.response / .seconds(1),
             totalTimeoutSeconds: details.timeouts.total.map { $0 / .seconds(1) },
+            httpVersion: details.httpVersion?.rawValue,
             busyUntil: details.busyUntil,
             attempts: details.attempts.map(ControlMessage.Attempt.init),
             response: details.response.map(ControlMessage.Response.init)

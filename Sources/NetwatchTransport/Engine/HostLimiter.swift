@@ -11,6 +11,9 @@ final class HostLimiter {
         let pool: TransferPool.ID
         /// The scheme, host and port of the URL, or the path of the unix socket.
         let origin: String
+        /// Whether the transfers require HTTP/1.1. They cannot use the HTTP/2 connection of other transfers to the
+        /// host, so the capacity of that connection must not apply to them. Default `false`.
+        var requiresHTTP1 = false
     }
 
     /// The transfers to one host of one pool. A transfer keeps a reference to its host, because finding it by its key

@@ -108,13 +108,18 @@ package actor TransferEngine {
     ) {
         do throws(TransferFailure) {
             let target = try TransferTarget(request, &origins)
-            let key = HostLimiter.Key(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
+            let requiresHTTP1 = target.url.isSecure && request.usesHTTP1
+            let key = HostLimiter.Key(
+                pool: pool,
+                origin: request.unixSocketPath ?? target.url.origin,
+                requiresHTTP1: requiresHTTP1
+            )
             let (host, mayBegin) = limiter.add(
                 id,
                 to: key,
                 limit: connectionsPerHost,
                 priority: request.urgency,
-                probesFirst: target.url.isSecure && request.binding == nil
+                probesFirst: target.url.isSecure && !requiresHTTP1 && request.binding == nil
             )
             let transfer = EngineTransfer(host, target, reporter)
             if !mayBegin { transfer.timer = waitingTimer(for: id, after: request.totalTimeout) }
@@ -372,7 +377,7 @@ package actor TransferEngine {
     }
 
     private func usesHTTP1(_ host: HostLimiter.Host) -> Bool {
-        http1Origins.contains(host.key.origin, at: .now)
+        host.key.requiresHTTP1 || http1Origins.contains(host.key.origin, at: .now)
     }
 
     /// Removes transfers that have ended. Closes their multi handle if it has no transfers left and will get no new

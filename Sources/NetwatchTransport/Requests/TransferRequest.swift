@@ -80,6 +80,11 @@ package struct TransferRequest: Sendable {
     /// With `false`, the transfer fails instead. A request that must not arrive twice can then use pooled connections.
     /// Has no effect if ``allowsConnectionReuse`` is `false`.
     package var allowsResending = true
+    /// Whether an `https` transfer uses HTTP/1.1 even if the server offers HTTP/2 (`CURLOPT_HTTP_VERSION`). Default
+    /// `false`: the server selects the version, unless HTTP/2 has failed there; see ``HTTP1Origins``.
+    ///
+    /// Such transfers neither share connections nor the connection limit with the others to the same host.
+    package var usesHTTP1 = false
     /// How the server of an `https` URL must prove its identity. Default ``TransferTrust/standard``: as browsers
     /// require it.
     package var trust = TransferTrust.standard

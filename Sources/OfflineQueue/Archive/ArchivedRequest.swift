@@ -49,8 +49,8 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var after: [String]
     /// The expected responses, as ``Expectation/init(parsing:)`` accepts them.
     package var expect: String?
-    /// The timeouts in the form of ``AttemptTimeouts/stored``. `nil` stands for the defaults. Exports of older
-    /// versions, in which timeouts could not be set, do not contain this member.
+    /// The timeouts and the version of HTTP in the form of ``AttemptSettings/stored``. `nil` stands for the defaults.
+    /// Exports of older versions, in which timeouts could not be set, do not contain this member.
     package var timeouts: String?
     /// The name of the request's credential. `nil` for none, and in exports of versions that had no credentials.
     package var credential: String?
@@ -178,7 +178,7 @@ extension ArchivedRequest {
         options.replaceKey = replaceKey
         options.dependencies = after
         options.isAtMostOnce = atMostOnce
-        options.timeouts = AttemptTimeouts(stored: timeouts)
+        options.attemptSettings = try AttemptSettings(parsing: timeouts)
         options.credential = credential
         options.tag = tag
         options.onDone = onDone

@@ -1,3 +1,4 @@
+package import ClientCore
 package import Foundation
 package import NetwatchEventLoop
 
@@ -25,6 +26,8 @@ package struct Attempt: Sendable {
     package let mayBeSentTwice: Bool
     /// The timeouts of this attempt.
     package let timeouts: AttemptTimeouts
+    /// The version of HTTP; `nil` for that of the session.
+    package let httpVersion: HTTPVersion?
     /// Whether the previous attempt received status 421 (Misdirected Request): its connection led to the wrong server.
     /// This attempt then opens a new connection.
     package let isMisdirected: Bool
@@ -53,6 +56,7 @@ package struct Attempt: Sendable {
         body: Body,
         mayBeSentTwice: Bool,
         timeouts: AttemptTimeouts = AttemptTimeouts(),
+        httpVersion: HTTPVersion? = nil,
         isMisdirected: Bool = false,
         responseLimit: Int? = nil,
         binding: SocketBinding? = nil,
@@ -66,6 +70,7 @@ package struct Attempt: Sendable {
         self.body = body
         self.mayBeSentTwice = mayBeSentTwice
         self.timeouts = timeouts
+        self.httpVersion = httpVersion
         self.isMisdirected = isMisdirected
         self.responseLimit = responseLimit
         self.binding = binding

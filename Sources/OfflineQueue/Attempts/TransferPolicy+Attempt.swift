@@ -11,6 +11,7 @@ extension TransferPolicy {
         isAdapted = true
         connectTimeout = attempt.timeouts.connect
         responseTimeout = attempt.timeouts.response
+        httpVersion = attempt.httpVersion
         // A caller that waits for the response needs all of it, and so do rules on JSON members.
         self.bodyTimeout = attempt.responseLimit == nil ? bodyTimeout : attempt.longest
         binding = attempt.binding

@@ -193,7 +193,7 @@ extension QueueSchema {
 
 extension QueueSchema {
     static let version4 = """
-        -- In the format of `AttemptTimeouts.stored`; NULL if all timeouts have their defaults.
+        -- How attempts are made, in the format of `AttemptSettings.stored`; NULL if all settings have their defaults.
         ALTER TABLE request ADD COLUMN timeouts TEXT;
         ALTER TABLE history ADD COLUMN timeouts TEXT;
         -- overruns: the number of attempts that ended with a timeout while the server may still have executed them.

@@ -7,12 +7,14 @@ internal import NetwatchEventLoop
 extension Attempt {
     /// - Parameters:
     ///   - responseLimit: The maximum number of body bytes that a waiting caller accepts; `nil` if none waits.
+    ///   - httpVersion: The version of HTTP for a request without its own; `nil` for that of the session.
     ///   - binding: The interface and source address to use; `nil` if the kernel chooses.
     ///   - mayStillBeSent: Returns whether the attempt may still be sent.
     init(
         _ request: ClaimedRequest,
         body: Body,
         responseLimit: Int?,
+        httpVersion: HTTPVersion?,
         binding: SocketBinding?,
         mayStillBeSent: @escaping @Sendable () async -> Bool
     ) {
@@ -23,7 +25,8 @@ extension Attempt {
             headers: request.headers + (request.key.map { [$0.header] } ?? []),
             body: body,
             mayBeSentTwice: request.mayBeSentTwice,
-            timeouts: request.timeouts.extended(by: request.overruns),
+            timeouts: request.settings.timeouts.extended(by: request.overruns),
+            httpVersion: request.settings.httpVersion ?? httpVersion,
             isMisdirected: request.lastStatus == FailureTable.misdirectedStatus,
             responseLimit: [responseLimit, request.expectation.neededResponseLimit].compactMap(\.self).max(),
             binding: binding,

@@ -225,6 +225,7 @@ extension OfflineQueue {
             request,
             body: body,
             responseLimit: awaitedResponses[request.id]?.limit,
+            httpVersion: configuration.httpVersion(of: request.url),
             binding: binding,
             mayStillBeSent: { await self.mayStillSend(claim) }
         )

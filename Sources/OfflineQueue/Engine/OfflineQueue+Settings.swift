@@ -1,9 +1,10 @@
+internal import ClientCore
 internal import NetwatchEventLoop
 
 /// The settings of the parts of a queue.
 extension OfflineQueue {
     /// Replaces the settings of an open queue that can change: its limits, its retention, the backoff, the numbers of
-    /// requests in flight, ``Configuration/reconnectSpread``, the rates, the weights,
+    /// requests in flight, ``Configuration/reconnectSpread``, the rates, the weights, the versions of HTTP,
     /// ``Configuration/credentialTimeout`` and ``Configuration/stopTimeout``. The other settings are ignored.
     ///
     /// Stored requests and requests in flight remain, even if they exceed the new limits. New requests start when fewer
@@ -25,6 +26,12 @@ extension OfflineQueue {
 }
 
 extension OfflineQueue.Configuration {
+    /// Returns the version of HTTP that is configured for the origin of a URL; `nil` if there is none.
+    func httpVersion(of url: String) -> HTTPVersion? {
+        guard !httpVersions.isEmpty, let origin = try? Origin(url: url) else { return nil }
+        return httpVersions[origin]
+    }
+
     /// Replaces the settings that can change while the queue is open.
     fileprivate mutating func replaceSettings(with new: OfflineQueue.Configuration) {
         (limits, retention) = (new.limits, new.retention)
@@ -34,6 +41,7 @@ extension OfflineQueue.Configuration {
         reconnectSpread = new.reconnectSpread
         rates = new.rates
         (hostWeights, laneWeights) = (new.hostWeights, new.laneWeights)
+        httpVersions = new.httpVersions
         (credentialTimeout, stopTimeout) = (new.credentialTimeout, new.stopTimeout)
     }
 }

@@ -1,3 +1,4 @@
+package import ClientCore
 internal import Foundation
 internal import NetwatchEventLoop
 
@@ -109,6 +110,9 @@ public actor OfflineQueue {
         /// The number of retries per second that are always permitted, for each origin. Tests whose servers fail often
         /// raise it, because with the default, the last of many failed requests is sent minutes later.
         package var retryRate = 1.0
+
+        /// The versions of HTTP of the origins. ``EnqueueOptions/httpVersion`` of a request replaces them. Default: none.
+        package var httpVersions: [Origin: HTTPVersion] = [:]
 
         /// The time after which stored requests that could not be encrypted with the current key are tried again. The
         /// same as the interval of other background work: 60 s.

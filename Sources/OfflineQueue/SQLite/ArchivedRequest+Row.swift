@@ -51,7 +51,8 @@ extension ArchivedRequest {
         replaceKey = try row["replace_key"]
         after = []
         expect = try row["expectation"]
-        timeouts = try row["timeouts"]
+        // An import refuses settings that cannot be read.
+        timeouts = AttemptSettings(stored: try row["timeouts"]).stored
         credential = try row["credential"]
         tag = try row["tag"]
         onDone = try Webhook(stored: row["on_done"])

@@ -202,7 +202,7 @@ extension StoreTransaction {
                 new.body.fileName, content.digest, new.key?.name,
                 content.keyValue, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
-                options.timeouts.stored, options.credential, options.tag, options.onDone?.stored,
+                options.attemptSettings.stored, options.credential, options.tag, options.onDone?.stored,
                 new.webhookOf,
                 options.constraints.isEmpty ? nil : options.constraints.description,
                 content.keyID, content.bodyKey, options.submitter?.user, content.inlineDigest,

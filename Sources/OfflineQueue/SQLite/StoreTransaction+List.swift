@@ -107,6 +107,7 @@ extension StoreTransaction {
         let sequence: Int64 = try row["seq"]
         let id: String = try row["id"]
         let kept = try decrypted(mustBeReadable, &fault) { try response(to: sequence, of: id) } ?? nil
+        let settings = AttemptSettings(stored: try row["timeouts"])
         return try RequestDetails(
             summary: QueuedRequest(row: row, isOver: isOver, now: now),
             unreadable: fault.map { "\($0)" },
@@ -122,7 +123,8 @@ extension StoreTransaction {
             webhookID: isOver ? webhookID(reporting: row) : nil,
             webhookOf: row["webhook_of"],
             constraints: RequestConstraints(stored: row["constraints"]),
-            timeouts: timeouts(of: row, isOver: isOver),
+            timeouts: settings.timeouts.extended(by: isOver ? 0 : row["overruns"]),
+            httpVersion: settings.httpVersion,
             busyUntil: busyUntil(row, isOver: isOver),
             attempts: try attempts(of: sequence),
             response: kept
@@ -143,11 +145,6 @@ extension StoreTransaction {
             )
         }
         return storedStates
-    }
-
-    /// Returns the timeouts of the next attempt, extended after earlier timeouts.
-    private func timeouts(of row: StoredRow, isOver: Bool) throws -> AttemptTimeouts {
-        AttemptTimeouts(stored: try row["timeouts"]).extended(by: isOver ? 0 : try row["overruns"])
     }
 
     private func busyUntil(_ row: StoredRow, isOver: Bool) throws -> Date? {

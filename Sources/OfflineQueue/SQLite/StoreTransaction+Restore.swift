@@ -71,7 +71,7 @@ extension StoreTransaction {
                 content.headers, new.size, new.body.size, new.body.fileName, content.digest, new.key?.name,
                 content.keyValue, new.key?.isQuoted ?? false, archived.atMostOnce, replaceKey,
                 archived.expect,
-                new.options.timeouts.stored, new.options.credential,
+                new.options.attemptSettings.stored, new.options.credential,
                 // A dead request has ended in the queue that exported it, which has reported that end. Its tag and its
                 // webhook are set afterwards, so that its end is not reported again.
                 archived.state == .dead ? nil : archived.tag,

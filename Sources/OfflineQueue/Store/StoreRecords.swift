@@ -171,8 +171,8 @@ package struct ClaimedRequest: Sendable {
     package let attempts: Int
     /// The number of attempts that did not count, for example because there was no path.
     package let deferrals: Int
-    /// The timeouts that the caller set, without extensions.
-    package let timeouts: AttemptTimeouts
+    /// How the attempts are made.
+    package let settings: AttemptSettings
     /// The number of attempts that ended with a timeout while the server may still have been executing them. Each
     /// doubles the response timeout.
     package let overruns: Int

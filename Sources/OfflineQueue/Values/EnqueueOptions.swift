@@ -1,3 +1,4 @@
+public import ClientCore
 public import Foundation
 
 /// Options for enqueuing a request. The defaults never lose data.
@@ -45,6 +46,12 @@ public struct EnqueueOptions: Hashable, Sendable {
     public var maximumAttempts: Int?
     /// The timeouts of an attempt.
     public var timeouts = AttemptTimeouts()
+    /// The version of HTTP of the attempts. Default `nil`: the version of the queue's session, which is
+    /// `HTTPVersion.http2` unless its `requestOptions` set another one.
+    ///
+    /// If the response of a server is invalid in HTTP/2, the next attempt uses HTTP/1.1 in any case. With
+    /// `HTTPVersion.http1`, the first attempt uses it, too, so that a request with ``isAtMostOnce`` is not held.
+    public var httpVersion: HTTPVersion?
     /// The key by which a newer request replaces an older one: 1 to 255 bytes of printable ASCII. Default `nil`: the
     /// request replaces none.
     ///

@@ -1,3 +1,4 @@
+public import ClientCore
 public import Foundation
 
 /// All details of one request.
@@ -42,6 +43,8 @@ public struct RequestDetails: Hashable, Sendable {
     public let constraints: RequestConstraints
     /// The timeouts of the next attempt. They double when a timeout ends an attempt; see ``AttemptTimeouts/response``.
     public let timeouts: AttemptTimeouts
+    /// The version of HTTP of the attempts; see ``EnqueueOptions/httpVersion``.
+    public let httpVersion: HTTPVersion?
     /// The earliest time of the next attempt after a timeout, by the wall clock. Until then, the server may still be
     /// executing the attempt that the timeout ended. `nil` if there is no such time or it has passed.
     public let busyUntil: Date?

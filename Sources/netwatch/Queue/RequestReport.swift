@@ -49,6 +49,7 @@ struct RequestReport {
             ("reports", details.webhookOf.map { "the end of \($0)" }),
             ("only", details.constraints),
             ("timeouts", timeoutText),
+            ("protocol", details.httpVersion.map { "HTTP/\($0)" }),
             ("busy", busyText),
             ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
             ("created", moment(request.created)),

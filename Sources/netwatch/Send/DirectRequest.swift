@@ -10,16 +10,16 @@ struct DirectRequest {
     let request: QueueRequest
     let input: BodyInput?
     let expectation: Expectation
-    let timeouts: AttemptTimeouts
+    let settings: AttemptSettings
 
     /// - Parameter head: The request without its body.
-    init(_ head: QueueRequest, body: BodyInput?, expectation: Expectation, timeouts: AttemptTimeouts) {
+    init(_ head: QueueRequest, body: BodyInput?, expectation: Expectation, settings: AttemptSettings) {
         var request = head
         if let body { request.body = body.requestBody }
         self.request = request
         input = body
         self.expectation = expectation
-        self.timeouts = timeouts
+        self.settings = settings
     }
 
     /// Sends the request.
@@ -37,7 +37,8 @@ struct DirectRequest {
         guard let response = transfer.response, transfer.error.map(Self.isSizeLimit) ?? true else {
             throw CommandError(
                 .unknown,
-                "could not send to `\(printableURL)`: \(Self.summary(transfer.error))"
+                "could not send to `\(printableURL)`: \(Self.summary(transfer.error))",
+                hint: Self.hint(transfer.error)
             )
         }
         return result(from: response, transfer.data ?? Data())
@@ -47,11 +48,12 @@ struct DirectRequest {
         var policy = TransferPolicy.singleTransfer(
             maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
             // The body's length may be unknown, so the timeout assumes the maximum.
-            totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
+            totalTimeout: settings.timeouts.longest(sending: QueueRequest.maximumBodyBytes),
             allowsConnectionReuse: false
         )
-        policy.connectTimeout = timeouts.connect
-        policy.responseTimeout = timeouts.response
+        policy.connectTimeout = settings.timeouts.connect
+        policy.responseTimeout = settings.timeouts.response
+        policy.httpVersion = settings.httpVersion
         return policy
     }
 
@@ -99,6 +101,13 @@ struct DirectRequest {
     /// (CURLE_FILESIZE_EXCEEDED). Such a response counts as complete.
     private static func isSizeLimit(_ error: any Error) -> Bool {
         error.transferFailure?.code == 63
+    }
+
+    /// Returns what to do after an error of HTTP/2 (CURLE_HTTP2, CURLE_HTTP2_STREAM). The process ends now, so no later
+    /// request of it can use HTTP/1.1.
+    private static func hint(_ error: (any Error)?) -> String? {
+        guard let code = error?.transferFailure?.code, [16, 92].contains(code) else { return nil }
+        return "`--http-version 1.1` avoids HTTP/2"
     }
 
     private static func summary(_ error: (any Error)?) -> String {

@@ -54,7 +54,7 @@ struct SendCommand: AsyncParsableCommand {
 
     @OptionGroup var delivery: DeliveryOptions
 
-    @OptionGroup var timeouts: TimeoutOptions
+    @OptionGroup var attempts: AttemptOptions
 
     @Option(help: "The Idempotency-Key. By default one is generated for methods that are not idempotent.")
     var idempotencyKey: String?
@@ -151,7 +151,7 @@ struct SendCommand: AsyncParsableCommand {
                 "/v1/requests",
                 message,
                 isRepeatable: true,
-                within: timeouts.serviceResponse(sending: message.staged?.size ?? 0),
+                within: attempts.serviceResponse(sending: message.staged?.size ?? 0),
                 as: ControlMessage.Sent.self
             )
         } catch {
@@ -175,7 +175,7 @@ struct SendCommand: AsyncParsableCommand {
             head,
             body: body.input,
             expectation: try expectations.expectation() ?? .success,
-            timeouts: timeouts.timeouts
+            settings: attempts.settings
         )
         let sent = try await request.send()
         show(sent)
@@ -191,7 +191,7 @@ struct SendCommand: AsyncParsableCommand {
         message.idempotencyKey = idempotencyKey
         message.expect = try expectations.expectation()?.description
         delivery.apply(to: &message)
-        timeouts.apply(to: &message)
+        attempts.apply(to: &message)
         // The wait is a separate call with its own time limit. This call only stores the request.
         if wait != nil { message.queue = ControlMessage.QueueMode.always.rawValue }
         return message

@@ -35,6 +35,21 @@ internal import Testing
         #expect(await patient.responseString().value == "late")
     }
 
+    @Test(.enabled(if: TestAuthority.isAvailable, "needs openssl"))
+    func `a request uses its own version of HTTP, or else that of the session`() async throws {
+        let server = try HostileHTTP2Server("http-1.1-upgrade")
+        let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": .disableEvaluation])
+        let session = SessionManager(serverTrustPolicyManager: manager)
+        let request = try URLRequest(url: server.url, method: .get)
+        let own = await session.request(request.with(RequestOptions(httpVersion: .http1))).response()
+        #expect(own.response?.statusCode == 200, "\(own.error as Any)")
+        session.requestOptions.httpVersion = .http1
+        let inherited = await session.request(request).response()
+        #expect(inherited.response?.statusCode == 200, "\(inherited.error as Any)")
+        let other = await session.request(request.with(RequestOptions(httpVersion: .http2))).response()
+        #expect(other.error?.transferFailure?.code == 92, "\(other)")
+    }
+
     @Test func `the connect timeout limits connecting`() async throws {
         let deaf = try UnansweringPort()
         let options = RequestOptions(connectTimeout: 0.2)

@@ -1,9 +1,10 @@
-internal import ClientCore
 internal import Foundation
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
+
+@testable internal import ClientCore
 
 /// HTTP probes of servers on loopback.
 @Suite(.timeLimit(.minutes(5))) struct HTTPProbeTests {
@@ -110,6 +111,12 @@ internal import Testing
     }
 
     // MARK: The request
+
+    @Test func `the server selects the version of HTTP, unless the probe requires HTTP/1.1`() throws {
+        let url = "https://a.example/"
+        let probes = try [HTTPProbe(url: url), HTTPProbe(url: url, httpVersion: .http1)]
+        #expect(probes.map { $0.request(to: nil, over: [path]).usesHTTP1 } == [false, true])
+    }
 
     @Test func `a probe sends no session fields, and a unique query only on request`() async throws {
         let server = try ScriptedServer { _ in

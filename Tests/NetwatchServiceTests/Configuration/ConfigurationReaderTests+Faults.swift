@@ -117,6 +117,24 @@ extension ConfigurationReaderTests {
             "0:3:1: the host of `0:1` has the same name, `a`; set a different `name`"
         ),
         ("[[host]]\nurl = \"http://a/\"\nexpect-status = \"300-200\"", "statuses like"),
+        (
+            "[[host]]\nurl = \"https://a/\"\nhttp-version = 1.1",
+            "0:3:1: host: `http-version` is 1.1; it must be \"1.1\" or \"2\""
+        ),
+        ("[[host]]\nurl = \"https://a/\"\nhttp-version = \"3\"", "must be \"1.1\" or \"2\""),
+        ("[[host]]\ntcp = \"a:443\"\nhttp-version = \"2\"", "`http-version` requires `url`"),
+        (
+            """
+            [[host]]
+            url = "https://a/"
+            http-version = "1.1"
+            [[host]]
+            name = "b"
+            url = "https://a/b"
+            http-version = "2"
+            """,
+            "0:7:1: host: `http-version` is \"2\", but \"1.1\" for another host with the URL https://a:443"
+        ),
         ("[[host]]\nroute = \"a b\"", "route"),
         ("[[host]]\nname = \"a b\"\nroute = \"a\"", "letters, digits"),
         ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),

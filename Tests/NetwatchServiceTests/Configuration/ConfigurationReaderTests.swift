@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 internal import Logging
 internal import NetwatchTestSupport
@@ -122,6 +123,32 @@ internal import Testing
         #expect(hosts[0].check == .web(url: "https://api.example.com/healthz", expectedStatus: 204...204))
         #expect(hosts.map(\.interval) == [.seconds(60), .seconds(10), .seconds(60)])
         #expect(hosts.allSatisfy { $0.fall == 5 && $0.rise == 2 })
+    }
+
+    @Test func `the version of HTTP of a host applies to its probes, and to the queue's requests to it`()
+        throws
+    {
+        let reader = Self.read(
+            """
+            [[host]]
+            url = "https://api.example.com/healthz"
+            http-version = "1.1"
+            [[host]]
+            url = "https://b.example.com:8443/"
+            http-version = "2"
+            [[host]]
+            url = "https://c.example.com/"
+            """,
+            "[[host]]\nname = \"again\"\nurl = \"https://API.example.com/\"\nhttp-version = \"1.1\""
+        )
+        #expect(reader.problems == [])
+        let hosts = reader.configuration.hosts
+        #expect(hosts.map(\.httpVersion) == [.http1, .http2, nil, .http1])
+        let probed = try hosts.map { try ($0.probe as? HTTPProbe)?.httpVersion }
+        #expect(probed == [.http1, .http2, .http2, .http1])
+        let api = Origin(scheme: "https", host: "api.example.com", port: 443)
+        let other = Origin(scheme: "https", host: "b.example.com", port: 8443)
+        #expect(reader.configuration.queue.httpVersions == [api: .http1, other: .http2])
     }
 
     @Test func `hooks report all outages of the hosts that they name, remote ones by default`() throws {

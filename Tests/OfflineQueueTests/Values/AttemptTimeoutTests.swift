@@ -62,10 +62,10 @@ internal import Testing
         let again = try await directory.openStore(clock: clock)
         let lane = try await again.recover(releasing: [])[0].id
         let claimed = try await again.claim(of: lane).requests
-        #expect(claimed.map(\.timeouts) == given)
+        #expect(claimed.map(\.settings.timeouts) == given)
         for request in claimed { try await again.conclude(request, .dead(reason: "HTTP 404")) }
         _ = try await again.edit(.retry(newKey: false), claimed.map(\.id))
-        #expect(try await again.claim(of: lane).requests.map(\.timeouts) == given)
+        #expect(try await again.claim(of: lane).requests.map(\.settings.timeouts) == given)
     }
 
     @Test func `an export contains the timeouts, and missing ones mean the defaults`() async throws {
@@ -84,19 +84,6 @@ internal import Testing
             #expect(try await queue.request("own")?.timeouts == own)
             #expect(try await queue.request("usual")?.timeouts == AttemptTimeouts())
         }
-    }
-
-    @Test func `stored timeouts that cannot be parsed are replaced with the defaults`() {
-        for text in ["", "response", "response=", "response=x", "other=5", "response=99999999999999999999"] {
-            #expect(AttemptTimeouts(stored: text) == AttemptTimeouts())
-        }
-        #expect(
-            AttemptTimeouts(stored: "response=0,total=999999999999")
-                == timeouts(
-                    response: .milliseconds(1),
-                    total: .seconds(86_400)
-                )
-        )
     }
 
     // MARK: Overruns

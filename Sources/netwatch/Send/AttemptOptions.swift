@@ -1,10 +1,19 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import NetwatchService
 internal import OfflineQueue
 
-/// The options for the timeouts of each attempt.
-struct TimeoutOptions: ParsableArguments {
+/// The options for how each attempt is made: its timeouts and its version of HTTP.
+struct AttemptOptions: ParsableArguments {
     private static let timeout = Duration.argument(in: AttemptTimeouts.range, "1ms to 24h")
+
+    private static func version(_ text: String) throws -> HTTPVersion {
+        guard let version = HTTPVersion(rawValue: text) else {
+            let accepted = HTTPVersion.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("\(Printer.quoted(text)) is not a version of HTTP; accepted: \(accepted)")
+        }
+        return version
+    }
 
     @Option(
         help: .init(
@@ -40,10 +49,23 @@ struct TimeoutOptions: ParsableArguments {
     )
     var total: Duration?
 
+    @Option(
+        help: .init(
+            """
+            The version of HTTP over TLS: 1.1, or 2 if the server offers it. Default 2, or the `http-version` that the \
+            service's configuration sets for the host.
+            """,
+            valueName: "version"
+        ),
+        transform: Self.version
+    )
+    var httpVersion: HTTPVersion?
+
     func apply(to message: inout ControlMessage.Send) {
         message.connectTimeoutSeconds = connectTimeout?.seconds
         message.responseTimeoutSeconds = responseTimeout?.seconds
         message.totalTimeoutSeconds = total?.seconds
+        message.httpVersion = httpVersion?.rawValue
     }
 
     /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk. Without
@@ -54,11 +76,18 @@ struct TimeoutOptions: ParsableArguments {
     }
 
     /// The timeouts of an attempt without the service.
-    var timeouts: AttemptTimeouts {
+    private var timeouts: AttemptTimeouts {
         var timeouts = AttemptTimeouts()
         if let connectTimeout { timeouts.connect = connectTimeout }
         if let responseTimeout { timeouts.response = responseTimeout }
         timeouts.total = total
         return timeouts
+    }
+
+    /// The settings of an attempt without the service.
+    var settings: AttemptSettings {
+        var settings = AttemptSettings()
+        (settings.timeouts, settings.httpVersion) = (timeouts, httpVersion)
+        return settings
     }
 }
