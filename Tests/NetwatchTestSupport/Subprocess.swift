@@ -142,15 +142,20 @@ package final class Subprocess: Sendable {
         }
     }
 
-    /// Returns whether a program crashed: it ended by a signal that the test did not send, or it wrote the report of a
-    /// trap or a sanitizer. It writes the report before it ends, so the test may have killed it since.
+    /// Returns whether a program crashed: it ended by a signal that the test did not send or with the status of a
+    /// sanitizer, or it wrote the report of a trap or a sanitizer. It writes the report before it ends, so the test may
+    /// have killed it since.
     ///
     /// SIGKILL is no crash, because the processes of the crash tests kill themselves with it.
     package static func isCrash(_ ending: Ending, sent: [CInt], errors: [String]) -> Bool {
         let reports = ["Fatal error: ", "*** Signal ", "Sanitizer: "]
         if errors.contains(where: { line in reports.contains { line.contains($0) } }) { return true }
-        guard case .signalled(let signal) = ending else { return false }
-        return signal != SIGKILL && !sent.contains(signal)
+        switch ending {
+        case .signalled(let signal): return signal != SIGKILL && !sent.contains(signal)
+        // 66 is the thread sanitizer's, and 23 the one that scripts/sanitize sets. A shell adds 128 to a signal.
+        case .exited(let status):
+            return [23, 66].contains(status) || (132...139).contains(status) && status != 137
+        }
     }
 
     private static func pipe() throws -> (read: CInt, write: CInt) {

@@ -39,8 +39,8 @@ public struct RequestOptions: Sendable, Hashable {
     public var maximumDataBytes: Int?
     /// The version of HTTP. Default: ``HTTPVersion/http2``. Requests over plain http always use HTTP/1.1.
     ///
-    /// Requests with ``HTTPVersion/http1`` have their own connections, and their own limit on the number of connections
-    /// to a host.
+    /// Requests with ``HTTPVersion/http1`` have their own limit on the number of connections to a host. A queue that takes
+    /// over the request keeps the version. A resumed download uses the session's version.
     public var httpVersion: HTTPVersion?
     /// What redirects may do in addition to the following rules. Default: nothing.
     ///

@@ -52,6 +52,8 @@ package final class FailedRequest: Sendable {
     package let wasReceived: Bool
     /// The maximum number of body bytes that the request accepts; `nil` if it does not keep the body in memory.
     package let maximumDataBytes: Int?
+    /// The version of HTTP that the request or its session has chosen; `nil` for the default.
+    package let httpVersion: HTTPVersion?
     /// Whether credentials were set with ``Request/authenticate(usingCredential:)``.
     package let hasCredential: Bool
 
@@ -69,6 +71,7 @@ package final class FailedRequest: Sendable {
         retryCount: Int,
         wasReceived: Bool,
         maximumDataBytes: Int?,
+        httpVersion: HTTPVersion?,
         hasCredential: Bool,
         queued: @escaping @Sendable (any Sendable) -> Void,
         answer: @escaping @Sendable (Answer) -> Void
@@ -81,6 +84,7 @@ package final class FailedRequest: Sendable {
         self.retryCount = retryCount
         self.wasReceived = wasReceived
         self.maximumDataBytes = maximumDataBytes
+        self.httpVersion = httpVersion
         self.hasCredential = hasCredential
         state = Lock(State(answer: answer, queued: queued))
     }

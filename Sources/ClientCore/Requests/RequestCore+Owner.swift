@@ -33,6 +33,7 @@ extension RequestCore {
             retryCount: attempt - 1,
             wasReceived: wasReceived || current.hasEarlierHops,
             maximumDataBytes: plan.makeSink == nil ? maximumDataBytes : nil,
+            httpVersion: options.httpVersion,
             hasCredential: snapshot.credential != nil,
             queued: { receipt in self.perform { $0.wasQueued(attempt, receipt) } }
         ) { answer in

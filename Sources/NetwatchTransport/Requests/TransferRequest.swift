@@ -83,7 +83,8 @@ package struct TransferRequest: Sendable {
     /// Whether an `https` transfer uses HTTP/1.1 even if the server offers HTTP/2 (`CURLOPT_HTTP_VERSION`). Default
     /// `false`: the server selects the version, unless HTTP/2 has failed there; see ``HTTP1Origins``.
     ///
-    /// Such transfers neither share connections nor the connection limit with the others to the same host.
+    /// Such transfers have their own connection limit. They share no connections with others to the same host, unless
+    /// HTTP/2 has failed there.
     package var usesHTTP1 = false
     /// How the server of an `https` URL must prove its identity. Default ``TransferTrust/standard``: as browsers
     /// require it.

@@ -69,6 +69,7 @@ final class QueuedCall: Sendable {
     private func add(_ body: QueueRequest.Body) throws(QueueError) {
         var enqueue = options.enqueue
         enqueue.id = id
+        if enqueue.httpVersion == nil { enqueue.httpVersion = failed.httpVersion }
         let entry = EnqueueBatcher.Entry(
             id: id,
             request: try QueueRequest(failed.original, body: body),

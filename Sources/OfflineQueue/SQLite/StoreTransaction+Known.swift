@@ -16,9 +16,9 @@ extension StoreTransaction {
         """
 
     /// Compares a new request with the stored one of the same id: its lane, everything that the server would receive,
-    /// and the options that a caller gives again when it repeats a call. The idempotency key, the settings of
-    /// the attempts and the credential are not compared, because the queue or a user may have changed them. Times are
-    /// not compared, because callers give them relative to the time of the call.
+    /// and the options that a caller gives again when it repeats a call. The idempotency key and the credential are not
+    /// compared, because the queue or a user may have changed them. Times are not compared, because callers give them
+    /// relative to the time of the call. The settings of the attempts are not compared, because they only tune them.
     ///
     /// - Throws: ``QueueError`` with `idConflict`, whose message lists what differs, or with `encryptionKeyMissing` if
     ///   the stored request cannot be compared.
