@@ -174,7 +174,8 @@ enum QueueDatabase {
         let meta = """
             SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes
             + is_paused) = 'integer' AND typeof(boot_id) = 'text' AND typeof(trusted_offset) IN ('integer', 'null')
-            AND max(abs(clock_offset), abs(ifnull(trusted_offset, 0))) <= \(farthest)
+            AND clock_offset BETWEEN -\(farthest) AND \(farthest)
+            AND ifnull(trusted_offset, 0) BETWEEN -\(farthest) AND \(farthest)
             """
         guard try Int.fetchOne(database, sql: meta) == 1 else {
             throw StoreFault.damaged("the table `meta` contains invalid values")
@@ -182,7 +183,8 @@ enum QueueDatabase {
         let lanes = """
             SELECT count(*) FROM lane WHERE mode NOT IN ('parallel', 'fifo') OR typeof(scheme || host || label) <> 'text'
             OR typeof(id + port + is_paused + requests + bytes + boot_not_before + closure) <> 'integer'
-            OR typeof(not_before) NOT IN ('integer', 'null') OR max(abs(boot_not_before), abs(closure)) > \(farthest)
+            OR typeof(not_before) NOT IN ('integer', 'null')
+            OR boot_not_before NOT BETWEEN -\(farthest) AND \(farthest) OR closure NOT BETWEEN 0 AND \(farthest)
             """
         guard try Int.fetchOne(database, sql: lanes) == 0 else {
             throw StoreFault.damaged("the table `lane` contains invalid values")

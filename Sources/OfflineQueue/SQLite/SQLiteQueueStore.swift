@@ -174,8 +174,8 @@ package final class SQLiteQueueStore: QueueStore {
     /// Runs `body` in a transaction, which other writes may share. After the commit, posts the changed lanes and
     /// removes the spool files that are no longer needed.
     ///
-    /// If the wall clock was set, another transaction adjusts the stored dates before, so that `body` sees dates of one
-    /// clock.
+    /// If the wall clock was set, the stored dates are adjusted before, so that `body` sees dates of one clock. Another
+    /// transaction does that, because this one may be refused.
     func write<Value: Sendable>(
         rows: Int,
         bytes: Int64 = 0,
@@ -184,8 +184,8 @@ package final class SQLiteQueueStore: QueueStore {
         _ body: @escaping @Sendable (inout StoreTransaction) throws -> Value
     ) async throws -> Value {
         let offset = environment.clock.read().offset
-        if StoredTimes.isStep(from: environment.followedOffset.value, to: offset) {
-            try await commit(CommitBatcher.Load(rows: 1)) { try $0.followClock() }
+        if environment.isStep(to: offset) {
+            try await commit(CommitBatcher.Load(rows: 1)) { _ in }
             environment.followedOffset.replace(offset)
         }
         let load = CommitBatcher.Load(rows: rows, bytes: bytes, durability: durability, isAtomic: isAtomic)
@@ -199,6 +199,8 @@ package final class SQLiteQueueStore: QueueStore {
         let (value, effects) = try await batcher.write(load) { [environment] database in
             var transaction = StoreTransaction(database, environment)
             return try environment.events.operation(at: transaction.now.date) {
+                // The clock may also have been set while this transaction waited.
+                if environment.isStep(to: transaction.clock.offset) { try transaction.followClock() }
                 let value = try body(&transaction)
                 return (value, try transaction.effects())
             }

@@ -151,12 +151,12 @@ package enum StoreStatements {
         """
 
     /// After the wall clock was set, moves due times in the future by the same amount, but not before the current time
-    /// or ``earliest``.
+    /// or ``earliest``. A request that waits for its scheduled time keeps it.
     ///
     /// `limit` is the earlier one of the current time and the time that it was without the step.
     static let followClock = """
         UPDATE request SET next_at = max(:now, next_at + :step, \(earliest))
-        WHERE state = 'pending' AND next_at > :limit AND next_at > \(earliest)
+        WHERE state = 'pending' AND next_at > :limit AND next_at > ifnull(scheduled_at, 0) AND next_at <= :farthest
         """
 
     /// Selects the lanes that have held requests. Index: `request_held`, which has only held requests.

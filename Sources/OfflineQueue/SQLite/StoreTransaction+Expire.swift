@@ -39,7 +39,7 @@ extension StoreTransaction {
             StoreStatements.followClock,
             [
                 "step": step, "now": now.milliseconds, "limit": now.milliseconds - max(0, step),
-                "busiest": busiest,
+                "busiest": busiest, "farthest": Int64(Timestamp.farthest),
             ]
         )
         changedLanes.formUnion(

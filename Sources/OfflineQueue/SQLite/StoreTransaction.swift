@@ -44,6 +44,11 @@ struct StoreEnvironment: Sendable {
     }
 }
 
+extension StoreEnvironment {
+    /// Returns whether the wall clock was set since the stored dates were adjusted to it.
+    func isStep(to offset: Int64) -> Bool { StoredTimes.isStep(from: followedOffset.value, to: offset) }
+}
+
 /// The number of dead requests that were retried since the store was opened. Each of them has moved from the table
 /// `history` to `request`, where a pass of the conversion may have missed it.
 final class RestoredCount: Sendable {

@@ -16,7 +16,10 @@ struct StoredTimes {
         let table, boot, sinceBoot, wall: String
 
         /// The condition that a row belongs to a boot. A damaged time stays as it is, because a sum would overflow.
-        var areOfBoot: String { "\(boot) = :boot AND abs(\(sinceBoot)) <= \(Int64(Timestamp.farthest))" }
+        var areOfBoot: String {
+            let farthest = Int64(Timestamp.farthest)
+            return "\(boot) = :boot AND \(sinceBoot) BETWEEN \(-farthest) AND \(farthest)"
+        }
     }
 
     private static let columns = [
@@ -160,14 +163,15 @@ extension StoredTimes {
 
     /// Returns the latest time of an ended boot, by its boot clock, at which a row was written; `nil` if there is none.
     private func lastTime(ofBoot boot: Int64) throws -> Int64? {
-        // No machine runs for ten years without a reboot, so a later time is damage.
+        // A time before the boot is one that an even earlier boot has left. No machine runs for ten years without a
+        // reboot, so a later time is damage.
         try database.row(
             """
             SELECT max(time) AS last FROM (
                 SELECT boot_expire_at - life AS time FROM request WHERE boot = :boot
                 UNION ALL SELECT boot_finished_at FROM history WHERE finished_boot = :boot
                 UNION ALL SELECT boot_not_before - closure FROM lane WHERE not_before IS NOT NULL
-            ) WHERE time <= 316000000000
+            ) WHERE time BETWEEN 0 AND 316000000000
             """,
             ["boot": boot]
         )!["last"]

@@ -85,7 +85,7 @@ struct QueueModel {
     var isPaused = false
     private var accepted = 0
     private var ended = 0
-    /// The difference between the wall clock and the boot clock at the last call of ``expire()``.
+    /// The difference between the wall clock and the boot clock at the last change.
     private(set) var followed: Int64
     /// The same difference when the clock was last known to be synchronized during this boot; `nil` if it never was.
     private var trusted: Int64?

@@ -210,13 +210,11 @@ internal import Testing
         #expect(second.key == first.key)
     }
 
-    @Test func `a clock that steps back delays no request beyond the longest delay`() async throws {
+    @Test func `a clock that steps back delays no request`() async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         clock.stepWall(.seconds(-365 * 86_400))
-        #expect(try await store.recover(releasing: []).map(\.due) == [.seconds(900)])
-        #expect(try await store.claim(1, of: lane).requests.isEmpty)
-        clock.advance(.seconds(900))
+        #expect(try await store.recover(releasing: []).map(\.due) == [.zero])
         #expect(try await store.claim(1, of: lane).requests.map(\.id) == ["a"])
     }
 

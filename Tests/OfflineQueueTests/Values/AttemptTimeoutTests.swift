@@ -134,12 +134,16 @@ internal import Testing
         #expect(try await again.claim(of: lane).requests.count == 1)
     }
 
-    @Test func `a wall clock that is set back extends a Retry-After to at most a day`() async throws {
+    @Test(arguments: [
+        Duration.seconds(-400 * 86_400), .seconds(-1800), .seconds(1800), .seconds(400 * 86_400),
+    ])
+    func `a wall clock that is set does not change the wait after an overrun`(step: Duration) async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await overrun(store)
-        clock.stepWall(.seconds(-400 * 86_400))
+        clock.stepWall(step)
+        clock.advance(.seconds(3599))
         #expect(try await store.claim(of: lane).requests.isEmpty)
-        clock.advance(.seconds(86_400))
+        clock.advance(.seconds(1))
         #expect(try await store.claim(of: lane).requests.count == 1)
     }
 
