@@ -38,6 +38,15 @@ internal import Testing
         await calls.queue.stop()
     }
 
+    @Test func `the queue keeps the version of HTTP that the request has chosen`() async throws {
+        let options = RequestOptions(httpVersion: .http1)
+        let request = calls.session.request(calls.post("reading").with(options)).queueIfOffline(calls.queue)
+        request.response { _ in }
+        let id = await calls.sender.nextAttempt().id
+        #expect(try await calls.queue.request(id)?.httpVersion == .http1)
+        await calls.queue.stop()
+    }
+
     @Test func `a handler for a stored request is called immediately if it is added later`() async throws {
         let receipts = Recorder<String>()
         let request = post().queueIfOffline(calls.queue)
