@@ -32,7 +32,10 @@ struct StoredLane {
 
     func record(due: Duration?, in transaction: StoreTransaction) -> LaneRecord {
         let closure = notBefore.map {
-            min(max(.zero, .milliseconds($0 - transaction.clock.sinceBoot)), transaction.settings.longestClosure)
+            min(
+                max(.zero, .milliseconds($0 - transaction.clock.sinceBoot)),
+                transaction.settings.longestClosure
+            )
         }
         return LaneRecord(
             id: id,

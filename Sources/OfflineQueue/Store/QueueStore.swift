@@ -76,7 +76,8 @@ package protocol QueueStore: Sendable {
     /// none of their attempts had the credential that they have now. Several transactions may release many requests.
     ///
     /// - Parameter time: The time before which the last attempt must have ended; `nil` for any.
-    func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?) async throws
+    func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?)
+        async throws
 
     /// Gives up expired requests (T6), and removes finished requests whose retention period is over.
     ///

@@ -45,7 +45,9 @@ struct ObservedStore: WrappedStore {
         return try await inner.setCredential(name, of: ids)
     }
 
-    func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?) async throws {
+    func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?)
+        async throws
+    {
         defer { signal.post() }
         try await inner.releaseRequests(heldForCredential: name, triedBefore: time)
     }

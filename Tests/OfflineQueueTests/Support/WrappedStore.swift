@@ -57,7 +57,9 @@ extension WrappedStore {
         try await inner.setCredential(name, of: ids)
     }
 
-    func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?) async throws {
+    func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?)
+        async throws
+    {
         try await inner.releaseRequests(heldForCredential: name, triedBefore: time)
     }
 
