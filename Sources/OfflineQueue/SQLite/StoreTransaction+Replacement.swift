@@ -32,10 +32,7 @@ extension StoreTransaction {
         let (sequence, end): (Int64, Int64) = try (row["seq"], row["finished_at"])
         return try [StoreStatements.findReplaceable, StoreStatements.findSentWithKey]
             .compactMap { try self.row($0, [lane, key]) }
-            .filter {
-                try ($0["seq"] as Int64) > sequence
-                    && ($0["created_at"] as Int64) <= end + StoreStatements.dateTolerance
-            }
+            .filter { try ($0["seq"] as Int64) > sequence && ($0["created_at"] as Int64) <= end }
     }
 
     /// Returns the first finished request that may have replaced a request. The history does not store the scheme and
@@ -62,10 +59,6 @@ extension StoreStatements {
     package static let finishedReplacements = """
         SELECT seq, id, url FROM history WHERE seq > :seq AND replace_key = :key
         AND (host, label, mode) = (:host, :label, :mode) AND constraints IS :constraints
-        AND created_at <= :end + \(dateTolerance) AND finished_at >= :end - \(dateTolerance) ORDER BY seq
+        AND created_at <= :end AND finished_at >= :end ORDER BY seq
         """
-
-    /// By how many milliseconds two dates of one moment may differ: one was recorded, and the other one may have been
-    /// calculated from the boot clock meanwhile.
-    static let dateTolerance: Int64 = 2000
 }

@@ -15,10 +15,13 @@ struct StoredTimes {
     private struct Columns {
         let table, boot, sinceBoot, wall: String
 
-        /// The condition that a row belongs to a boot. A damaged time stays as it is, because a sum would overflow.
+        /// The condition that a row belongs to a boot. Damaged times stay as they are, because a sum would overflow.
         var areOfBoot: String {
             let farthest = Int64(Timestamp.farthest)
-            return "\(boot) = :boot AND \(sinceBoot) BETWEEN \(-farthest) AND \(farthest)"
+            return """
+                \(boot) = :boot AND \(sinceBoot) BETWEEN \(-farthest) AND \(farthest)
+                AND \(wall) BETWEEN \(-farthest) AND \(farthest)
+                """
         }
     }
 
@@ -30,30 +33,26 @@ struct StoredTimes {
     /// The columns with dates only. Those in the past are of a boot if the wall clock showed them during it.
     private static let dates = [
         ("request", "created_at"), ("request", "conflict_at"), ("request", "busy_until"),
-        ("history", "created_at"),
-        ("attempt", "started_at"),
+        ("history", "created_at"), ("attempt", "started_at"),
     ]
 
     private func execute(_ sql: String, _ arguments: StatementArguments) throws {
         try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
-    private func setDates(ofBoot boot: Int64, offset: Int64) throws {
+    /// Moves the dates of everything that a boot has stored.
+    ///
+    /// - Parameters:
+    ///   - offset: The wall clock minus the boot clock, to which the dates are adjusted.
+    ///   - last: The latest time of the boot, by its boot clock.
+    private func moveDates(ofBoot boot: Int64, since offset: Int64, until last: Int64, by step: Int64) throws
+    {
         for columns in Self.columns {
             try execute(
-                """
-                UPDATE \(columns.table) SET \(columns.wall) = \(columns.sinceBoot) + :offset
-                WHERE \(columns.areOfBoot)
-                """,
-                ["offset": offset, "boot": boot]
+                "UPDATE \(columns.table) SET \(columns.wall) = \(columns.wall) + :step WHERE \(columns.areOfBoot)",
+                ["step": step, "boot": boot]
             )
         }
-    }
-
-    /// - Parameters:
-    ///   - offset: The wall clock minus the boot clock during the boot.
-    ///   - last: The latest time of the boot, by its boot clock.
-    private func moveDates(since offset: Int64, until last: Int64, by step: Int64) throws {
         let latest = offset + last
         for (table, column) in Self.dates {
             let end =
@@ -81,12 +80,11 @@ extension StoredTimes {
         }
         guard Self.isStep(from: known, to: clock.offset) else { return nil }
         try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
-        try setDates(ofBoot: boot, offset: clock.offset)
         try execute(
             "UPDATE lane SET not_before = boot_not_before + ? WHERE not_before IS NOT NULL",
             [clock.offset]
         )
-        try moveDates(since: known, until: clock.sinceBoot, by: clock.offset - known)
+        try moveDates(ofBoot: boot, since: known, until: clock.sinceBoot, by: clock.offset - known)
         return clock.offset - known
     }
 
@@ -128,12 +126,12 @@ extension StoredTimes {
     ///   - trusted: The same difference when the wall clock was last synchronized; `nil` if it was not.
     private func endBoot(_ boot: Int64, at last: Int64, offset: Int64, trusted: Int64?) throws {
         if let trusted {
-            try setDates(ofBoot: boot, offset: trusted)
-            try moveDates(since: offset, until: last, by: trusted - offset)
+            guard Self.isStep(from: offset, to: trusted) else { return }
+            try moveDates(ofBoot: boot, since: offset, until: last, by: trusted - offset)
         } else {
             let shift = clock.sinceBoot - last
+            try moveDates(ofBoot: boot, since: offset, until: last, by: shift + clock.offset - offset)
             try continueTimes(ofBoot: boot, by: shift)
-            try moveDates(since: offset, until: last, by: shift + clock.offset - offset)
         }
     }
 
@@ -141,10 +139,10 @@ extension StoredTimes {
         for columns in Self.columns {
             try execute(
                 """
-                UPDATE \(columns.table) SET \(columns.boot) = :next, \(columns.sinceBoot) = \(columns.sinceBoot) + :shift,
-                \(columns.wall) = \(columns.sinceBoot) + :shift + :offset WHERE \(columns.areOfBoot)
+                UPDATE \(columns.table) SET \(columns.boot) = :next, \(columns.sinceBoot) = \(columns.sinceBoot) + :shift
+                WHERE \(columns.areOfBoot)
                 """,
-                ["next": boot + 1, "shift": shift, "offset": clock.offset, "boot": boot]
+                ["next": boot + 1, "shift": shift, "boot": boot]
             )
         }
     }

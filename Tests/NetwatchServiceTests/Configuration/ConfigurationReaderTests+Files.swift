@@ -19,7 +19,11 @@ extension ConfigurationReaderTests {
         #expect(Set(reader.origins.keys) == Set(SettingTable.settings.map(\.path)))
         #expect(reader.configuration.hosts.count == 3 && reader.configuration.hooks.count == 2)
         // The defaults in the file are those of the program.
-        #expect(reader.configuration.queue == Self.base.queue)
+        var queue = Self.base.queue
+        // The example of a host.
+        queue.httpVersions = reader.configuration.queue.httpVersions
+        #expect(queue.httpVersions.values.elementsEqual([.http2]))
+        #expect(reader.configuration.queue == queue)
         #expect(reader.configuration.requestDefaults == EnqueueOptions())
         #expect(reader.configuration.historyRetention == HostHistory.defaultRetention)
         #expect(reader.configuration.hostDefaults == HostDefaults())

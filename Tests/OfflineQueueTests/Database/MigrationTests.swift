@@ -110,7 +110,7 @@ internal import Testing
         #expect(sent["fifo"]?.map(\.id) == (0..<5).map { "fifo-\($0)" })
         #expect(sent["heldfifo"]?.map(\.id) == (0..<3).map { "heldfifo-\($0)" })
         #expect(sent["flyingfifo"]?.map(\.id) == ["flyingfifo-0", "flyingfifo-1"])
-        #expect(try await store.counts()[.delivered] == 23)
+        #expect(sent.values.joined().count == 23)
         #expect(try await store.all([.held]).map(\.id) == ["held-ambiguous"])
         try check(Dictionary(uniqueKeysWithValues: sent.values.joined().map { ($0.id, $0) }))
     }
