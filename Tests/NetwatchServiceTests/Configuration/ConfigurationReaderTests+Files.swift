@@ -2,6 +2,7 @@ internal import Foundation
 internal import Logging
 internal import NetwatchTestSupport
 internal import OfflineQueue
+internal import ClientCore
 internal import Testing
 
 @testable internal import NetwatchService
