@@ -65,9 +65,13 @@ struct StalledTransferTests {
         try await lost(change).recorder
     }
 
+    private func restartStalled(_ url: String) throws {
+        pool.restartStalled(to: TwoCableTestbed.host, port: try TransferOrigin(url: url).port)
+    }
+
     @Test func `a lost request is sent over a new connection only`() async throws {
         let recorder = try await lostRequest()
-        pool.restartStalled(to: TwoCableTestbed.host)
+        try restartStalled(server.url)
         try await sockets { $0.contains("SYN-SENT") }
         try setCarrier(true)
         #expect(await recorder.end().head?.status == 200)
@@ -77,16 +81,17 @@ struct StalledTransferTests {
 
     @Test func `a request that must not arrive twice stays on its connection`() async throws {
         let recorder = try await lostRequest { $0.allowsResending = false }
-        pool.restartStalled(to: TwoCableTestbed.host)
+        try restartStalled(server.url)
         await engine.settle()
         try setCarrier(true)
         #expect(await recorder.end().head?.status == 200)
         #expect(server.requests.map(\.connection) == [1, 1])
     }
 
-    @Test func `a request to another host is not restarted`() async throws {
+    @Test(arguments: [("192.0.2.1", 0), (TwoCableTestbed.host, 1)])
+    func `a request to another host or port is not restarted`(host: String, offset: Int) async throws {
         let recorder = try await lostRequest()
-        pool.restartStalled(to: "192.0.2.1")
+        pool.restartStalled(to: host, port: Int(server.port) ^ offset)
         await engine.settle()
         try setCarrier(true)
         await recorder.end()
@@ -102,7 +107,7 @@ struct StalledTransferTests {
         // The server may have the request before this machine's kernel has received the acknowledgement.
         try await sockets { $0.contains(#/ESTAB +0 +0/#) }
         try setCarrier(false)
-        pool.restartStalled(to: TwoCableTestbed.host)
+        try restartStalled(slow.url)
         await engine.settle()
         try setCarrier(true)
         slow.release()
@@ -115,7 +120,7 @@ struct StalledTransferTests {
             let source = SteppedSource(length: 3, [.bytes([1, 2, 3]), .end], isRewindable: false)
             $0.body = .source(source)
         }
-        pool.restartStalled(to: TwoCableTestbed.host)
+        try restartStalled(server.url)
         await engine.settle()
         try setCarrier(true)
         #expect(await recorder.end().head?.status == 200)
@@ -139,7 +144,7 @@ struct StalledTransferTests {
     {
         let secure = try secureServer()
         let (id, recorder) = try await lost { ($0.url, $0.trust) = (secure.url, anyServer) }
-        pool.restartStalled(to: TwoCableTestbed.host)
+        try restartStalled(secure.url)
         try await sockets { $0.contains("SYN-SENT") }
         #expect(try !testbed.near.shell("ss -Htna").contains("ESTAB"), "the connection is reset")
         try setCarrier(true)
@@ -164,7 +169,7 @@ struct StalledTransferTests {
         let recorder = pool.start(TransferRequest(url: server.url))
         try await sockets { $0.contains("SYN-SENT") }
         let before = try testbed.near.shell("ss -Htna")
-        pool.restartStalled(to: TwoCableTestbed.host)
+        try restartStalled(server.url)
         try await sockets { $0.contains("SYN-SENT") && $0 != before }
         try setCarrier(true)
         #expect(await recorder.end().head?.status == 200)

@@ -107,7 +107,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         await run(to: host, over: [path])
     }
 
-    package var destinationPort: UInt16? { nil }
+    package func destinationPort(for host: NetworkHost?) -> UInt16? { nil }
 
     package func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult {
         var request = TransferRequest(probing: url, for: host, over: paths, timeout: timeout)

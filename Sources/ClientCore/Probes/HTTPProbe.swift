@@ -128,7 +128,10 @@ public struct HTTPProbe: Probe, RacingProbe {
     /// The scheme of the URL: `http` or `https`.
     public var name: String { url.scheme?.lowercased() ?? "" }
 
-    package var destinationPort: UInt16? { url.effectivePort.flatMap { UInt16(exactly: $0) } }
+    package func destinationPort(for host: NetworkHost?) -> UInt16? {
+        guard let host, url.names(host) else { return nil }
+        return url.effectivePort.flatMap { UInt16(exactly: $0) }
+    }
 
     /// Sends one request.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {

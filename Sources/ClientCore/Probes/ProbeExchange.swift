@@ -121,11 +121,16 @@ extension TransferRequest {
         // A cache must not answer a probe (RFC 9111 §5.2.1.4).
         headers = [Header("Cache-Control", "no-cache"), Header("User-Agent", Self.defaultUserAgent)]
         binding = paths.first?.binding
-        if let host, url.host.flatMap(NetworkHost.init) == host { candidates = paths.map(\.candidate) }
+        if let host, url.names(host) { candidates = paths.map(\.candidate) }
         connectTimeout = timeout
         totalTimeout = timeout
         idleTimeout = nil
     }
+}
+
+extension URL {
+    /// Returns whether the URL contains this host.
+    func names(_ host: NetworkHost) -> Bool { self.host.flatMap(NetworkHost.init) == host }
 }
 
 extension TransferFailure {

@@ -339,10 +339,10 @@ public final class SessionManager: Sendable {
         context.pool.dropConnections()
     }
 
-    /// Restarts the stalled requests to a host. A request is stalled if the server has acknowledged no byte of it; see
-    /// ``TransferPool/restartStalled(to:)``.
-    package func restartStalled(to host: String) {
-        context.pool.restartStalled(to: host)
+    /// Restarts the stalled requests to a port of a host. A request is stalled if the server has acknowledged no byte
+    /// of it; see ``TransferPool/restartStalled(to:port:)``.
+    package func restartStalled(to host: String, port: Int) {
+        context.pool.restartStalled(to: host, port: port)
     }
 }
 

@@ -85,8 +85,8 @@ extension TransferEngine {
         perform { $0.forgetMultis(of: pool) }
     }
 
-    nonisolated func restartStalled(to host: String, of pool: TransferPool.ID) {
-        perform { $0.restartStalledTransfers(to: host, of: pool) }
+    nonisolated func restartStalled(to host: String, port: Int, of pool: TransferPool.ID) {
+        perform { $0.restartStalledTransfers(to: host, port: port, of: pool) }
     }
 
     nonisolated func endUnanswered(by peer: ConnectionPeer, of pool: TransferPool.ID) {

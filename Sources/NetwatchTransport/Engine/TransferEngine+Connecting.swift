@@ -68,10 +68,12 @@ extension TransferEngine {
         }
     }
 
-    /// Restarts the stalled transfers of a pool to a host; see ``TransferPool/restartStalled(to:)``.
-    func restartStalledTransfers(to host: String, of pool: TransferPool.ID) {
+    /// Restarts the stalled transfers of a pool to a port of a host; see ``TransferPool/restartStalled(to:port:)``.
+    func restartStalledTransfers(to host: String, port: Int, of pool: TransferPool.ID) {
         for (id, transfer) in transfers
-        where transfer.host.key.pool == pool && transfer.target.url.bareHost == host {
+        where transfer.host.key.pool == pool && transfer.target.url.bareHost == host
+            && transfer.target.url.port == port
+        {
             restartIfStalled(id, transfer)
         }
     }

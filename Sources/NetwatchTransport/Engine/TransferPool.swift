@@ -68,15 +68,18 @@ package final class TransferPool: Sendable {
         engine.dropConnections(of: id)
     }
 
-    /// Restarts the stalled transfers to a host over new connections. Use this when a lost network path has returned.
+    /// Restarts the stalled transfers to a port of a host over new connections. Use this when a lost network path has
+    /// returned.
     ///
     /// - A transfer that is still connecting begins its connection attempts again immediately.
     /// - A transfer whose request was sent restarts if the server has acknowledged none of it.
     /// - A request that must not arrive twice is not sent again.
     ///
-    /// - Parameter host: The host of the URL: a name in lower case, or an address (IPv6 without brackets).
-    package func restartStalled(to host: String) {
-        engine.restartStalled(to: host, of: id)
+    /// - Parameters:
+    ///   - host: The host of the URL: a name in lower case, or an address (IPv6 without brackets).
+    ///   - port: The port of the URL. Transfers to other ports continue, because their paths may be different.
+    package func restartStalled(to host: String, port: Int) {
+        engine.restartStalled(to: host, port: port, of: id)
     }
 
     /// Ends the transfers that wait for a response over a connection to a peer. Use this when there is no network path

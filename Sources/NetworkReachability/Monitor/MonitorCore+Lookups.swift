@@ -20,9 +20,11 @@ extension MonitorCore {
     /// If the addresses of this machine have changed, all names are looked up again, because a name server may be
     /// reachable now or answer differently. The first reading shows no change, and must not empty the cache of the
     /// process's resolver.
-    func readInterfaces() {
+    ///
+    /// - Parameter run: The recomputation to which the reading belongs. Default: not an audit.
+    func readInterfaces(for run: RecomputeSchedule.Run = .changed) {
         snapshots.markStale()
-        defer { distinguishPorts() }
+        defer { distinguishPorts(run) }
         guard let reader = connection?.reader else { return }
         let before = reader.interfaces
         do {
@@ -47,10 +49,13 @@ extension MonitorCore {
 
     /// Gives each port of an address a lookup while a policy rule depends on the port, or may do so because the rules
     /// cannot be read.
-    private func distinguishPorts() {
+    private func distinguishPorts(_ run: RecomputeSchedule.Run) {
         let dependsOnPorts = connection?.reader.dependsOnPorts ?? true
         let isEnabled = dependsOnPorts && !configuration.faults.ignoresPorts
-        for target in addresses.distinguishPorts(isEnabled, of: targets.values) { target.isOverdue = true }
+        let moves = addresses.distinguishPorts(isEnabled, of: targets.values)
+        for target in moves.targets { target.isOverdue = true }
+        // If only an audit finds a rule, its lookups correct the verdicts that the addresses had before they moved.
+        if !moves.targets.isEmpty { verdictsBeforeAudit = run == .audit ? moves.verdicts : [:] }
     }
 
     /// The maximum number of addresses that are looked up in one turn of the loop: 256, which takes about 1 ms.
@@ -67,7 +72,7 @@ extension MonitorCore {
         now: BootInstant,
         resolvesOnChange: Bool = true
     ) {
-        if !staleInterfaces.isEmpty { readInterfaces() }
+        if !staleInterfaces.isEmpty { readInterfaces(for: run) }
         let marked = addresses.takeMarked(atMost: Self.sliceSize)
         var affected: [WatchedTarget] = []
         var overdue: [WatchedTarget] = []
@@ -148,8 +153,11 @@ extension MonitorCore {
     ) -> Bool {
         let isFirst = addresses.book.verdict(at: entry.slot) == nil
         let isChanged = addresses.update(entry.slot, addressVerdict, now: now)
+        let before = verdictsBeforeAudit.removeValue(forKey: entry.slot)
+        let isCorrected =
+            before?.contains { $0 != addressVerdict.verdict } ?? (isChanged && entry.isConfirmation)
         // Without netlink, there are no notifications that could have found the change.
-        if isChanged, !isFirst, run == .audit, entry.isConfirmation, connection != nil {
+        if isCorrected, !isFirst, run == .audit, connection != nil {
             corrections.note(entry.slot, now: now)
         }
         return isChanged

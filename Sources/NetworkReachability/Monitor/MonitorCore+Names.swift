@@ -54,11 +54,31 @@ extension MonitorCore {
         guard let name = names[text] else { return }
         let now = self.now
         let needsAnotherLookup = name.resolution.end(lookup, outcome, now: now, random: .random(in: 0...1))
-        let targets = targets(of: name)
-        for target in targets { assign(name.resolution.addresses, to: target) }
+        let targets = assignAddresses(of: name)
         refreshMarked(now: now, resolvesOnChange: false)
-        for target in targets { updateStatus(of: target, now: now, resolvesOnChange: false) }
+        updateStatuses(of: targets, now: now)
         if needsAnotherLookup { resolve(name, .pathChange) }
         finish()
+    }
+
+    /// Gives the targets of a name its addresses.
+    ///
+    /// - Parameter target: A target that is left out. Default: `nil`, none.
+    /// - Returns: The targets, for ``updateStatuses(of:now:)``.
+    func assignAddresses(of name: WatchedName, exceptTo target: WatchedTarget? = nil) -> [WatchedTarget] {
+        let targets = targets(of: name).filter { $0 !== target }
+        for target in targets { assign(name.resolution.addresses, to: target) }
+        return targets
+    }
+
+    /// Updates the statuses of targets that have been given addresses.
+    ///
+    /// If an address must still be looked up, ``refreshMarked(_:now:resolvesOnChange:)`` updates the target after that:
+    /// until then, the address may have the verdict on another port.
+    func updateStatuses(of targets: [WatchedTarget], now: BootInstant) {
+        for target in targets {
+            target.isOverdue = addresses.book.isMarked(target.slots)
+            if !target.isOverdue { updateStatus(of: target, now: now, resolvesOnChange: false) }
+        }
     }
 }

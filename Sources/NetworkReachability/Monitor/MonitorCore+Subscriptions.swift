@@ -14,6 +14,7 @@ extension MonitorCore {
 
     private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
         let now = self.now
+        let hadAddresses = key.name.flatMap { names[$0] }?.resolution.addresses.isEmpty == false
         let name = names.add(key, now: now)
         let target = WatchedTarget(key, settle: configuration.settle, name: name, subscriber: subscriber)
         targets[key] = target
@@ -23,9 +24,11 @@ extension MonitorCore {
         case .host(let host):
             assign(host.knownAddresses ?? name?.resolution.addresses ?? [], to: target)
         }
-        if let name, name.targets.count == 1 { resolve(name) }
+        let earlier = hadAddresses ? [] : name.map { assignAddresses(of: $0, exceptTo: target) } ?? []
+        if let name, !hadAddresses, !name.resolution.isInProgress { resolve(name) }
         refreshMarked(now: now)
         updateStatus(of: target, now: now)
+        updateStatuses(of: earlier, now: now)
         finish()
     }
 

@@ -45,6 +45,9 @@ actor MonitorCore {
 
     var statistics = PathMonitor.Statistics()
     var corrections = AuditCorrections()
+    /// The verdicts on addresses before an audit moved them because the rules had changed; see
+    /// ``AddressBook/Moves/verdicts``. Each is removed with the next lookup of its slot.
+    var verdictsBeforeAudit: [AddressBook.Slot: [PathStatus.Verdict]] = [:]
     let snapshots: SnapshotPublisher
 
     private var clocks: ClockObserver?
@@ -223,8 +226,8 @@ actor MonitorCore {
         if let name = target.name, name.resolution.isDue(at: now) { resolve(name) }
     }
 
-    /// Ends a turn of the loop: starts lookups of names, delivers statuses, publishes a snapshot if it changed, and sets
-    /// the timer.
+    /// Ends a turn of the loop: starts lookups of names, delivers statuses, publishes a snapshot if it changed, and
+    /// sets the timer.
     func finish() {
         resolveChanged()
         outbox.deliver()

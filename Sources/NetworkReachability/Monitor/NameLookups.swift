@@ -34,21 +34,18 @@ struct NameLookups {
 
     /// Adds a target to its name.
     ///
-    /// A new name begins with the addresses that the process's resolver knows. The name servers may be silent although
-    /// there is a path to the host.
+    /// A name without addresses begins with those that the process's resolver knows. The name servers may be silent
+    /// although there is a path to the host.
     ///
     /// - Returns: The name; `nil` if the target has none.
     mutating func add(_ target: WatchKey, now: BootInstant) -> WatchedName? {
         guard let text = target.name else { return nil }
-        let name = watched[text] ?? begin(text, now: now)
-        name.add(target)
-        return name
-    }
-
-    private mutating func begin(_ text: String, now: BootInstant) -> WatchedName {
-        let name = WatchedName(NameResolution(name: text, interval: interval, now: now))
-        name.resolution.begin(with: resolver.knownAddresses(of: text))
+        let name = watched[text] ?? WatchedName(NameResolution(name: text, interval: interval, now: now))
         watched[text] = name
+        if name.resolution.addresses.isEmpty {
+            name.resolution.begin(with: resolver.knownAddresses(of: text))
+        }
+        name.add(target)
         return name
     }
 

@@ -37,7 +37,7 @@ struct WatchedAddresses {
     mutating func distinguishPorts(
         _ distinguishesPorts: Bool,
         of targets: some Sequence<WatchedTarget>
-    ) -> [WatchedTarget] {
+    ) -> AddressBook.Moves {
         book.distinguishPorts(distinguishesPorts, of: targets)
     }
 

@@ -46,6 +46,8 @@ struct NameResolution: Sendable {
     private(set) var isReachable: Bool?
 
     private var current: Lookup?
+    /// Whether a lookup is in progress.
+    var isInProgress: Bool { current != nil }
     private var lastNumber: UInt64 = 0
     private var isRequestedAgain = false
     /// Whether a lookup at `due` is reserved in the budget.

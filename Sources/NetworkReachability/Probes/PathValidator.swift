@@ -48,7 +48,8 @@ public final class PathValidator: Sendable {
     ) {
         self.target = target
         var options = PathOptions()
-        options.port = (probe as? any RacingProbe)?.destinationPort
+        let host: NetworkHost? = if case .host(let host) = target { host } else { nil }
+        options.port = (probe as? any RacingProbe)?.destinationPort(for: host)
         do {
             let core = ValidationCore(
                 loop: try ProbeLoop.shared.get(),

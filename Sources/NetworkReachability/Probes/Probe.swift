@@ -22,8 +22,10 @@ public protocol Probe: Sendable {
 
 /// A probe that tries several addresses of a host in turn, as clients do (RFC 8305).
 package protocol RacingProbe: Probe {
-    /// The TCP port of the watched host to which the probe connects; `nil` if it connects to another host.
-    var destinationPort: UInt16? { get }
+    /// Returns the TCP port of the watched host to which the probe connects; `nil` if it connects to another host.
+    ///
+    /// - Parameter host: The watched host; `nil` for ``PathTarget/general``.
+    func destinationPort(for host: NetworkHost?) -> UInt16?
 
     /// Probes the paths in order until one carries traffic. The next attempt starts 250 ms after the previous one, or
     /// as soon as the previous one fails.

@@ -42,7 +42,7 @@ public struct TCPProbe: Probe, RacingProbe {
     /// The protocol and the port, such as `tcp 443`.
     public var name: String { "tcp \(port)" }
 
-    package var destinationPort: UInt16? { port }
+    package func destinationPort(for host: NetworkHost?) -> UInt16? { port }
 
     /// Connects to the destination of the path. `host` is ignored, because the path contains the address.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {

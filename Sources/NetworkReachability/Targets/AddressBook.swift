@@ -84,28 +84,37 @@ struct AddressBook {
     /// port move to other records, and must be looked up again.
     ///
     /// - Parameter targets: All targets.
-    /// - Returns: The targets whose addresses have moved. Their statuses must be updated after the lookups, even if
-    ///   these change no verdict.
     mutating func distinguishPorts(
         _ distinguishesPorts: Bool,
         of targets: some Sequence<WatchedTarget>
-    ) -> [WatchedTarget] {
-        guard distinguishesPorts != self.distinguishesPorts else { return [] }
+    ) -> Moves {
+        guard distinguishesPorts != self.distinguishesPorts else { return Moves() }
         self.distinguishesPorts = distinguishesPorts
-        let moved = targets.filter { $0.key.options.port != nil && !$0.slots.isEmpty }
-        for target in moved { move(target) }
-        return moved
+        var moves = Moves()
+        // Thousands of targets may leave the same record, so they are removed together.
+        var leaving: [Slot: Set<WatchedTarget>] = [:]
+        for target in targets where target.key.options.port != nil && !target.slots.isEmpty {
+            let options = options(of: target)
+            target.slots = target.slots.map { old in
+                let slot = add(Key(address: address(at: old), options: options), target)
+                inherit(old, slot)
+                leaving[old, default: []].insert(target)
+                if let verdict = verdict(at: old) { moves.verdicts[slot, default: []].append(verdict) }
+                return slot
+            }
+            moves.targets.append(target)
+        }
+        for (slot, targets) in leaving where records[Int(slot)].remove(targets) { free(slot) }
+        return moves
     }
 
-    private mutating func move(_ target: WatchedTarget) {
-        let before = target.slots
-        let options = options(of: target)
-        target.slots = before.map { old in
-            let slot = add(Key(address: address(at: old), options: options), target)
-            inherit(old, slot)
-            return slot
-        }
-        for slot in before { remove(target, from: slot) }
+    /// The effect of ``distinguishPorts(_:of:)``.
+    struct Moves {
+        /// The targets whose addresses have moved. Their statuses must be updated after the lookups, even if these
+        /// change no verdict.
+        fileprivate(set) var targets: [WatchedTarget] = []
+        /// For each slot to which addresses have moved, the last verdicts at the slots that they have left.
+        fileprivate(set) var verdicts: [Slot: [PathStatus.Verdict]] = [:]
     }
 
     /// Marks a slot, and gives a new one the last verdict of another, so that its target keeps its status until the
@@ -322,6 +331,13 @@ extension AddressBook.Record {
         guard let next = otherWatchers.popLast() else { return true }
         watcher = next
         return false
+    }
+
+    /// Removes watchers. Returns whether no watcher is left.
+    fileprivate mutating func remove(_ targets: Set<WatchedTarget>) -> Bool {
+        otherWatchers.removeAll { targets.contains($0) }
+        guard let watcher, targets.contains(watcher) else { return false }
+        return remove(watcher)
     }
 
     /// Returns whether a change of the interface may change the verdict.

@@ -24,8 +24,8 @@ final class WatchedName {
         return targets.isEmpty
     }
 
-    /// Records whether a target is reachable at the addresses. They count as unreachable if one target is not, because
-    /// the name may soon get addresses at which it is.
+    /// Records whether a target is reachable at the addresses of the name. The addresses count as unreachable if one
+    /// target is not reachable at them, because the name may soon get others at which it is.
     func note(_ target: WatchKey, isReachable: Bool, now: BootInstant) {
         if isReachable { unreachable.remove(target) } else { unreachable.insert(target) }
         resolution.note(isReachable: unreachable.isEmpty, now: now)

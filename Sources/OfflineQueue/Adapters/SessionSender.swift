@@ -72,8 +72,8 @@ package struct SessionSender: AttemptSender {
         ownSession.dropConnections()
     }
 
-    package func restartStalled(to host: String) {
-        ownSession.restartStalled(to: host)
+    package func restartStalled(to endpoint: Endpoint) {
+        ownSession.restartStalled(to: endpoint.host, port: endpoint.port)
     }
 
     package func validatesServer(of url: String) -> Bool {

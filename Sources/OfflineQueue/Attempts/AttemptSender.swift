@@ -12,12 +12,12 @@ package protocol AttemptSender: Sendable {
     /// Makes all later attempts open new connections, because pooled connections may belong to an old network path.
     func dropConnections() async
 
-    /// Restarts the stalled transfers to a host. Called when a path is found again, because packets that were sent
+    /// Restarts the stalled transfers to an endpoint. Called when a path is found again, because packets that were sent
     /// without a path are lost. The calls of ``send(_:)`` continue.
     ///
     /// A transfer is restarted while it connects. It is also restarted if the server has acknowledged no part of the
     /// request and the request may be sent twice.
-    func restartStalled(to host: String)
+    func restartStalled(to endpoint: Endpoint)
 
     /// Returns whether the certificate of an `https` URL's server is validated.
     func validatesServer(of url: String) -> Bool
@@ -26,7 +26,7 @@ package protocol AttemptSender: Sendable {
 extension AttemptSender {
     package var session: SessionManager? { nil }
 
-    package func restartStalled(to host: String) {}
+    package func restartStalled(to endpoint: Endpoint) {}
 
     package func validatesServer(of url: String) -> Bool { true }
 }

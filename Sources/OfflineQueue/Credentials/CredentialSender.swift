@@ -48,7 +48,7 @@ struct CredentialSender: AttemptSender {
 
     func dropConnections() async { await sender.dropConnections() }
 
-    func restartStalled(to host: String) { sender.restartStalled(to: host) }
+    func restartStalled(to endpoint: Endpoint) { sender.restartStalled(to: endpoint) }
 
     func validatesServer(of url: String) -> Bool { sender.validatesServer(of: url) }
 }

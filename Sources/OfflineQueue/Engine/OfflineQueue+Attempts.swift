@@ -72,7 +72,7 @@ extension OfflineQueue {
             for attempt in inflight.values where attempt.lane == lane && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
-        case .restartStalled(let endpoint): sender.restartStalled(to: endpoint.host)
+        case .restartStalled(let endpoint): sender.restartStalled(to: endpoint)
         case .endLost(let endpoint, let begunBefore): endAttempts(to: endpoint, begunBefore: begunBefore)
         case .watch(let endpoint):
             watches[endpoint] = Task { [gate] in

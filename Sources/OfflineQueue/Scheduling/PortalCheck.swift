@@ -1,4 +1,4 @@
-/// What is known about captive portals on the path to a host.
+/// What is known about captive portals on the path to an endpoint.
 struct PortalCheck: Hashable, Sendable {
     /// The last finding; `nil` if the path was not probed since its last change.
     private(set) var finding: PortalFinding?

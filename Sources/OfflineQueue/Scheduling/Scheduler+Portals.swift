@@ -53,7 +53,7 @@ extension Scheduler {
         } else {
             gates[endpoint]!.portal.end(finding, now: now, settings.portalBackoff, using: &random)
         }
-        if isGone { portalIsGone(endpoint.host, now: now) }
+        if isGone { portalIsGone(endpoint, now: now) }
         for id in gate.lanes.sorted() { schedule(id, now: now) }
     }
 
@@ -68,14 +68,23 @@ extension Scheduler {
         for id in gate.lanes.sorted() { schedule(id, now: now) }
     }
 
-    /// Resets the lanes of a host that a portal has affected: those that waited for the probe, and those over HTTPS
-    /// that failed or do not trust the certificate, because it may have been the portal's. Others continue unchanged.
+    /// Resets the lanes of a host that a portal has affected: those that waited for a probe, and those over HTTPS that
+    /// failed or do not trust the certificate, because it may have been the portal's. Others continue unchanged.
     ///
-    /// The ports of a host count together, because HTTP and HTTPS have different ones.
-    private mutating func portalIsGone(_ host: String, now: Moment) {
-        let affected = endpoints[host, default: []].flatMap { gates[$0]!.lanes.sorted() }.filter { id in
-            isChecked(lanes[id]!.origin) || lanes[id]!.isHalfOpen || lanes[id]!.failuresEnd > now
+    /// The ports of a host count together, because HTTP and HTTPS have different ones. Ports with a portal are probed
+    /// again immediately.
+    ///
+    /// - Parameter endpoint: The endpoint whose probe has found no portal any more.
+    private mutating func portalIsGone(_ endpoint: Endpoint, now: Moment) {
+        let ports = endpoints[endpoint.host, default: []]
+        let captive = ports.filter { gates[$0]!.portal.portal != nil }
+        let affected = ports.flatMap { gates[$0]!.lanes.sorted() }.filter { id in
+            let lane = lanes[id]!
+            if isChecked(lane.origin) { return lane.endpoint == endpoint || captive.contains(lane.endpoint) }
+            return lane.isHalfOpen || lane.failuresEnd > now
         }
+        // The failure of an earlier probe must not let their lanes send meanwhile.
+        for port in captive { gates[port]!.portal.reset(isSuspected: true) }
         for id in affected {
             lanes[id]!.reset(releasing: [.trust], now: now)
             lanes[id]!.awaitCanary()

@@ -263,8 +263,8 @@ package struct Scheduler: Sendable {
 
     /// Processes an event and returns the resulting actions, in the order in which they must be performed.
     ///
-    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its endpoint, a flush and new settings
-    /// examine all lanes, and any other event affects the lanes that it names.
+    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its endpoint, a flush and new
+    /// settings examine all lanes, and any other event affects the lanes that it names.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
         slots.advance(to: now)

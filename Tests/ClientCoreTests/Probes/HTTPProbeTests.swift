@@ -50,8 +50,14 @@ internal import Testing
     @Test(
         arguments: [("http://a/", 80), ("https://a/", 443), ("HTTPS://a:8443/", 8443)] as [(String, UInt16)]
     )
-    func `the path is watched for the port of the URL`(url: String, port: UInt16) throws {
-        #expect(try HTTPProbe(url: url).destinationPort == port)
+    func `the path is watched for the port of the URL if the URL contains the watched host`(
+        url: String,
+        port: UInt16
+    ) throws {
+        let probe = try HTTPProbe(url: url)
+        #expect(probe.destinationPort(for: NetworkHost("a")) == port)
+        #expect(probe.destinationPort(for: NetworkHost("b")) == nil)
+        #expect(probe.destinationPort(for: nil) == nil)
     }
 
     @Test func `the phases are the steps that occurred, and are not longer than the probe`() async throws {

@@ -37,16 +37,21 @@ final class ModelCheckRun {
 
     private let scenario: Scenario
     private let testbed: ModelTestbed
-    private let oracle: RouteOracle
     private let monitor: PathMonitor
-    private var watches: [IPAddress: PathWatch] = [:]
-    /// Watches of the same addresses with another port, or without one. They share lookups with ``watches`` while no
-    /// rule depends on the port.
-    private var otherWatches: [IPAddress: PathWatch] = [:]
+    /// The watches with the port of the setup, and the watches of the same addresses with another port or without one.
+    /// They share lookups while no rule depends on the port.
+    private var groups: [WatchGroup]
     private let log: (String) -> Void
     private let isStopped: () -> Bool
     private var outcome: Outcome
     private var expectedAnswers: [IPAddress: RouteOracle.Answer] = [:]
+
+    /// The watches with one port, and the oracle for it.
+    private struct WatchGroup {
+        let port: UInt16?
+        let oracle: RouteOracle
+        var watches: [IPAddress: PathWatch] = [:]
+    }
 
     private init(_ scenario: Scenario, log: @escaping (String) -> Void, isStopped: @escaping () -> Bool)
         throws
@@ -56,26 +61,23 @@ final class ModelCheckRun {
         self.isStopped = isStopped
         outcome = Outcome(scenario: scenario)
         testbed = try ModelTestbed(cables: scenario.cables, hasRouter: scenario.setup.hasRouter)
-        oracle = RouteOracle(
-            in: testbed.near,
-            addresses: Scenario.hosts.map { IPAddress($0)! },
-            port: scenario.setup.port
-        )
+        let port = scenario.setup.port
+        groups = [port, port == nil ? OperationGenerator.port : nil].map { [near = testbed.near] port in
+            let addresses = Scenario.hosts.map { IPAddress($0)! }
+            return WatchGroup(port: port, oracle: RouteOracle(in: near, addresses: addresses, port: port))
+        }
         monitor = PathMonitor(configuration: scenario.setup.configuration(watching: testbed.near))
         for host in Scenario.hosts { watch(host) }
         monitor.narrowFilter()
     }
 
     private func watch(_ host: String) {
-        func watch(port: UInt16?) -> PathWatch {
+        for index in groups.indices {
             var options = PathOptions()
-            options.port = port
-            return monitor.watch(.host(NetworkHost(host)!), options: options) { _ in }
+            options.port = groups[index].port
+            let watch = monitor.watch(.host(NetworkHost(host)!), options: options) { _ in }
+            groups[index].watches[IPAddress(host)!] = watch
         }
-        watches[IPAddress(host)!] = watch(port: scenario.setup.port)
-        otherWatches[IPAddress(host)!] = watch(
-            port: scenario.setup.port == nil ? OperationGenerator.port : nil
-        )
     }
 
     /// Runs a scenario until its first mismatch or its end.
@@ -138,8 +140,7 @@ final class ModelCheckRun {
         testbed.perform(operation)
         for step in operation.steps {
             if case .unwatch(let host) = step {
-                watches[IPAddress(host)!] = nil
-                otherWatches[IPAddress(host)!] = nil
+                for index in groups.indices { groups[index].watches[IPAddress(host)!] = nil }
             }
             if case .watch(let host) = step { watch(host) }
         }
@@ -160,31 +161,38 @@ final class ModelCheckRun {
         let start = BootInstant.now
         var isCorrect = false
         while true {
-            let snapshot = try oracle.ask()
+            let snapshots = try groups.map { try $0.oracle.ask() }
+            let isChanging = snapshots.contains(where: \.isChanging)
             let elapsed = BootInstant.now - start
-            let differences = differences(from: snapshot)
+            let differences = differences(from: snapshots)
             if differences.isEmpty, !isCorrect {
                 isCorrect = true
                 outcome.delays.append(elapsed)
             }
-            let timeout = max(scenario.setup.timeout, snapshot.isChanging ? Self.kernelTimeout : .zero)
+            let timeout = max(scenario.setup.timeout, isChanging ? Self.kernelTimeout : .zero)
             if elapsed > (differences.isEmpty ? Self.kernelTimeout : timeout) { return differences }
-            let isQuiet = elapsed > scenario.setup.quietTime && !snapshot.isChanging
+            let isQuiet = elapsed > scenario.setup.quietTime && !isChanging
             if differences.isEmpty, isQuiet || !mustBeQuiet { return [] }
             pause(milliseconds: differences.isEmpty ? 50 : 5)
         }
     }
 
-    private func differences(from snapshot: RouteOracle.Snapshot) -> [String] {
-        outcome.changes += snapshot.expectedAnswers.count {
+    /// - Parameter snapshots: The snapshot of each group's oracle.
+    private func differences(from snapshots: [RouteOracle.Snapshot]) -> [String] {
+        outcome.changes += snapshots[0].expectedAnswers.count {
             expectedAnswers[$0.key] != nil && expectedAnswers[$0.key] != $0.value
         }
-        expectedAnswers = snapshot.expectedAnswers
-        let wrong = watches.compactMap { address, watch -> String? in
+        expectedAnswers = snapshots[0].expectedAnswers
+        return zip(groups, snapshots).flatMap { differences(of: $0, from: $1) }
+    }
+
+    private func differences(of group: WatchGroup, from snapshot: RouteOracle.Snapshot) -> [String] {
+        let wrong = group.watches.compactMap { address, watch -> String? in
             let status = watch.status
             let expected = snapshot.expectedAnswers[address]!
-            return status.agrees(with: expected)
-                ? nil : "\(address): published \(status.summary), but \(expected)"
+            if status.agrees(with: expected) { return nil }
+            let port = group.port.map { " port \($0)" } ?? ""
+            return "\(address)\(port): published \(status.summary), but \(expected)"
         }
         return wrong + snapshot.contradictions
     }

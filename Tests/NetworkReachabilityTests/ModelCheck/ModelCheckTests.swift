@@ -46,9 +46,10 @@ struct ModelCheckTests {
         #expect(isNoticed)
     }
 
-    @Test func `the check detects a monitor that ignores the port of connections`() async throws {
+    @Test(arguments: [nil, OperationGenerator.port])
+    func `the check detects a monitor that ignores the port of connections`(port: UInt16?) async throws {
         let isNoticed = try await isNoticed(focus: .rule) {
-            $0.port = OperationGenerator.port
+            $0.port = port
             $0.faults.ignoresPorts = true
         }
         #expect(isNoticed)

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchNetlink
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
@@ -57,6 +58,7 @@ struct PathOptionsTests {
         try testbed.near.ip("\(ip) rule add dport 443 prohibit", "\(ip) rule del \(selector) prohibit")
         try await special.becomes(reachable: true)
         try testbed.near.ip("\(ip) rule del dport 443 prohibit")
+        special.monitor.catchUp()
         #expect(special.transitions.suffix(3) == [true, false, true] && special.neverRepeats)
     }
 
@@ -94,6 +96,29 @@ struct PathOptionsTests {
         for (statuses, _) in watches { try await statuses.waitForLast(\.isReachable) }
         #expect(audited() == 1)
         #expect(watches.allSatisfy { $0.0.values.map(\.isReachable).suffix(3) == [true, false, true] })
+    }
+
+    @Test func `an audit counts the corrections after missed rules that depend on the port`() async throws {
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        configuration.faults.ignoredClasses = [.rule]
+        let monitor = PathMonitor(configuration: configuration)
+        var options = PathOptions()
+        options.port = 8080
+        let host = NetworkHost(VethTestbed.remoteAddress)!
+        let (_, plain) = monitor.record(.host(host))
+        let special = Recorder<PathStatus>()
+        let watch = monitor.watch(.host(host), options: options) { special.record($0) }
+        try await special.waitForLast(\.isReachable)
+        try testbed.near.ip("rule add ipproto tcp dport 8080 prohibit")
+        _ = monitor.audit()
+        try await special.waitForLast { $0.reason == .prohibited }
+        #expect(monitor.audit() == 1)
+        try testbed.near.ip("rule del ipproto tcp dport 8080 prohibit")
+        _ = monitor.audit()
+        try await special.waitForLast(\.isReachable)
+        #expect(monitor.audit() == 2)
+        withExtendedLifetime((plain, watch)) {}
     }
 
     @Test func `a single lookup of a watched host considers the port of the watch`() async throws {

@@ -131,6 +131,38 @@ struct WatchedNameTests {
         withExtendedLifetime(watch) {}
     }
 
+    /// The first lookup fails, and the next one is not due, because the clock stands still.
+    @Test(arguments: [true, false])
+    func `a further watch of a name without addresses looks the name up, unless the resolver knows them`(
+        isKnown: Bool
+    ) async throws {
+        let testbed = try VethTestbed()
+        let answers = Answers(noSuchName)
+        let resolver = answers.resolver
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.clock = TestClock().monitorClock
+        let monitor = PathMonitor(configuration: configuration, resolver: resolver)
+        let (plain, watch) = monitor.record("server.example")
+        try await plain.waitForLast { $0.verdict == .unknown(.unresolved) }
+        answers.set(.success([IPAddress(VethTestbed.farAddress)!]))
+        if isKnown {
+            // Other users of the process's resolver have found the addresses. Now the name servers are silent.
+            await withCheckedContinuation { done in
+                resolver.resolve("server.example", urgency: .refresh) { _ in done.resume() }
+            }
+            answers.set(noAnswer)
+        }
+        var options = PathOptions()
+        options.port = 8080
+        let special = Recorder<PathStatus>()
+        let host = try #require(NetworkHost("server.example"))
+        let specialWatch = monitor.watch(.host(host), options: options) { special.record($0) }
+        try await special.waitForLast(\.isReachable)
+        try await plain.waitForLast(\.isReachable)
+        if isKnown { #expect(special.values.count == 1) }
+        withExtendedLifetime((watch, specialWatch)) {}
+    }
+
     @Test func `one lookup now covers as many addresses as a client tries`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add blackhole 203.0.113.0/24")

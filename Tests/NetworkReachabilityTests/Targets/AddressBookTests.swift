@@ -111,6 +111,12 @@ internal import Testing
         #expect(book.marked(by: .rule) == [])
     }
 
+    private func watchers(_ slot: AddressBook.Slot, in book: AddressBook) -> [WatchedTarget] {
+        var watchers: [WatchedTarget] = []
+        book.forEachWatcher(of: slot) { watchers.append($0) }
+        return watchers
+    }
+
     /// Returns a target for an address and a port.
     private func target(_ address: String, port: UInt16) -> WatchedTarget {
         var options = PathOptions()
@@ -129,10 +135,11 @@ internal import Testing
         let all = [book.targets[address]!] + ports
         #expect(Set(all.map(\.slots)).count == 1)
         let unmoved = book.book.distinguishPorts(false, of: all)
-        #expect(unmoved.isEmpty)
+        #expect(unmoved.targets.isEmpty)
 
         let separated = book.book.distinguishPorts(true, of: all)
-        #expect(separated == ports)
+        #expect(separated.targets == ports)
+        #expect(watchers(all[0].slots[0], in: book.book) == [all[0]])
         #expect(Set(all.map(\.slots)).count == 3)
         let marked = book.book.takeMarked(atMost: .max)
         #expect(Set(marked.map(\.options.options.port)) == [443, 8080])
@@ -141,7 +148,8 @@ internal import Testing
         _ = book.book.update(ports[1].slots[0], AddressVerdict(.notReachable(.prohibited)), now: now)
 
         let joined = book.book.distinguishPorts(false, of: all)
-        #expect(joined == ports)
+        #expect(joined.targets == ports)
+        #expect(Set(watchers(all[0].slots[0], in: book.book)) == Set(all))
         #expect(Set(all.map(\.slots)).count == 1)
         let markedAgain = book.book.takeMarked(atMost: .max)
         #expect(markedAgain.map(\.options.options.port) == [nil])

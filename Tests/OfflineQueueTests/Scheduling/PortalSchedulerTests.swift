@@ -5,8 +5,13 @@ internal import Testing
 @Suite struct PortalSchedulerTests {
     private let plain = PortalSchedulerTests.lane(1, "http", "a")
 
-    private static func lane(_ id: Int64, _ scheme: String, _ host: String) -> Scheduler.LaneInfo {
-        let origin = Origin(scheme: scheme, host: host, port: scheme == "http" ? 80 : 443)
+    private static func lane(
+        _ id: Int64,
+        _ scheme: String,
+        _ host: String,
+        port: Int? = nil
+    ) -> Scheduler.LaneInfo {
+        let origin = Origin(scheme: scheme, host: host, port: port ?? (scheme == "http" ? 80 : 443))
         return Scheduler.LaneInfo(id: id, origin: origin, mode: .parallel)
     }
 
@@ -231,17 +236,25 @@ internal import Testing
         #expect(released == [[.trust]])
     }
 
-    @Test func `when a portal is gone, its lanes send a canary, and lanes over HTTPS that work continue`() {
+    @Test(arguments: [("https", 443), ("http", 8080)])
+    func `when a portal is gone, its lanes send a canary, and lanes that it did not affect continue`(
+        scheme: String,
+        port: Int
+    ) throws {
         var (scheduler, _) = started()
         _ = end(1, .captive(page: nil), &scheduler)
-        let secure = Self.lane(2, "https", "a")
-        _ = scheduler.handle(.rows(secure, due: .zero), now: .zero)
-        var actions = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
+        let other = Self.lane(2, scheme, "a", port: port)
+        let endpoint = other.origin.endpoint
+        _ = scheduler.handle(.rows(other, due: .zero), now: .zero)
+        var actions = scheduler.handle(.gate(endpoint, .reachable(generation: 1)), now: .zero)
+        for probe in probes(actions) {
+            actions = scheduler.handle(.portalProbed(endpoint, probe: probe, .clear), now: .zero)
+        }
         let before = actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
         #expect(before.map(\.limit) == [8])
         _ = scheduler.handle(.claimed(lane: 2, taken: 8, due: .zero), now: .zero)
-        _ = scheduler.handle(.wake, now: .seconds(60))
-        actions = end(2, .clear, &scheduler, now: .seconds(60))
+        let probe = try #require(probes(scheduler.handle(.wake, now: .seconds(60))).first)
+        actions = end(probe, .clear, &scheduler, now: .seconds(60))
         let canary = actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
         #expect(canary.map(\.lane) == [1] && canary.map(\.limit) == [1])
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: .seconds(60))
@@ -266,6 +279,31 @@ internal import Testing
         actions = scheduler.handle(settled, now: .seconds(61))
         let ramp = actions.compactMap { if case .claim(let claim) = $0 { claim.limit } else { nil } }
         #expect(ramp == [4], "the ramp begins")
+    }
+
+    @Test func `when the portal of one port is gone, the other ports with a portal are probed at once`()
+        throws
+    {
+        var (scheduler, _) = started()
+        _ = end(1, .captive(page: nil), &scheduler)
+        let other = Self.lane(2, "http", "a", port: 8080)
+        let endpoint = other.origin.endpoint
+        _ = scheduler.handle(.rows(other, due: .zero), now: .zero)
+        _ = scheduler.handle(.gate(endpoint, .reachable(generation: 1)), now: .zero)
+        _ = scheduler.handle(.portalProbed(endpoint, probe: 2, .captive(page: nil)), now: .zero)
+        let next = try #require(scheduler.nextWake(now: .zero))
+        var ended: [Endpoint] = []
+        var actions = scheduler.handle(.wake, now: next)
+        while case .probePortal(let probed, let probe)? = actions.first(where: { isProbe($0) }) {
+            ended.append(probed)
+            actions = scheduler.handle(.portalProbed(probed, probe: probe, .clear), now: next)
+            #expect(claims(actions) == [probed == endpoint ? 2 : 1])
+        }
+        #expect(Set(ended) == [.http("a"), endpoint])
+    }
+
+    private func isProbe(_ action: Scheduler.Action) -> Bool {
+        if case .probePortal = action { true } else { false }
     }
 
     /// A probe that gets no response takes 10 s.
