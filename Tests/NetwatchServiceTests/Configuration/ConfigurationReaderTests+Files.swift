@@ -1,8 +1,8 @@
+internal import ClientCore
 internal import Foundation
 internal import Logging
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import ClientCore
 internal import Testing
 
 @testable internal import NetwatchService
