@@ -57,7 +57,7 @@ package struct TwoCableTestbed: Sendable {
     /// Without it, the kernel forgets the neighbour when the cable loses its carrier. Afterwards the kernel holds
     /// packets back until it has found the neighbour again, for which it sends one query per second.
     package func knowNeighbour() throws {
-        let address = try far.shell("ip -o link show far1 | sed 's/.*link.ether //; s/ .*//'")
+        let address = try far.shell("ip -o link show far1 2>/dev/null | sed 's/.*link.ether //; s/ .*//'")
         try near.ip(
             "neigh replace 203.0.113.2 lladdr \(address.prefix { !$0.isNewline }) dev near1 nud permanent"
         )
