@@ -110,7 +110,7 @@ extension StoreTransaction {
         try execute("UPDATE request SET last_error = ? WHERE seq = ?", [fault, request.sequence])
     }
 
-    /// Corrects due times that are too far in the future because the wall clock was set back.
+    /// Corrects due times that are too far in the future because the wall clock was ahead before a reboot.
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
         try bringForward(inLane: lane, latest)
@@ -129,7 +129,7 @@ extension StoreTransaction {
     }
 
     /// The latest plausible value of the column `busy_until`, in milliseconds. A later one means that the wall clock
-    /// was set back.
+    /// was ahead before a reboot.
     var busiest: Int64 { (now + AttemptTimeouts.longest).milliseconds }
 
     /// Releases the requests of a lane that are held for one of the reasons.

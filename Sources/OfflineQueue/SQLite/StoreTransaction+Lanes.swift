@@ -78,8 +78,8 @@ extension StoreTransaction {
 
     /// Returns the time until the lane's next request may be due; `nil` if none is pending or the lane is paused. It is
     /// at most ``StoreSettings/longestDelay``, even if the next request is scheduled for later. The limit makes the
-    /// scheduler check the lane again, because requests seem to be due far in the future if the wall clock was set
-    /// back.
+    /// scheduler check the lane again, because requests seem to be due far in the future if the wall clock was
+    /// ahead before a reboot.
     func due(inLane lane: StoredLane) throws -> Duration? {
         guard !lane.isPaused else { return nil }
         let found: StoredRow? =

@@ -19,7 +19,7 @@ struct StoredRequest {
     /// - `now`,
     /// - the request's scheduled time,
     /// - the time at which the server should be done with the previous attempt, but at most 24 hours from now, because
-    ///   the wall clock may have been set back.
+    ///   the wall clock may have been ahead before a reboot.
     func earliest(from now: Timestamp) throws -> Timestamp {
         let scheduled = try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:))
         let idle = try (row["busy_until"] as Int64?).map(Timestamp.init(milliseconds:))
