@@ -170,7 +170,7 @@ enum QueueDatabase {
     /// checked here, because there may be too many.
     private static func checkContent(_ database: Database) throws {
         // Sums with larger times could overflow.
-        let farthest = Int64(Timestamp.farthest)
+        let farthest = Timestamp.farthest
         let meta = """
             SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes
             + is_paused) = 'integer' AND typeof(boot_id) = 'text' AND typeof(trusted_offset) IN ('integer', 'null')

@@ -17,12 +17,13 @@ package struct Timestamp: Hashable, Comparable, Sendable {
     }
 
     /// The maximum distance of a timestamp from 1970 in milliseconds: about 30,000 years.
-    static let farthest = 1e15
+    static let farthest: Int64 = 1_000_000_000_000_000
 
     package init(_ date: Date) {
         // `Int64(_:)` would crash if a date were NaN or out of range. NaN becomes the farthest time in the future.
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
-        self.milliseconds = Int64(max(-Self.farthest, min(Self.farthest, milliseconds)))
+        let farthest = Double(Self.farthest)
+        self.milliseconds = Int64(max(-farthest, min(farthest, milliseconds)))
     }
 
     package var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }

@@ -18,7 +18,7 @@ extension StoreTransaction {
 
     /// The arguments of the statements that check whether the `expire_at` of a request can be trusted.
     private var trust: StatementArguments {
-        ["boot": environment.boot, "trusted": environment.clock.isTrusted, "sinceBoot": clock.sinceBoot]
+        moment &+ ["trusted": environment.clock.isTrusted]
     }
 
     mutating func expire() throws -> Duration? {
@@ -39,7 +39,7 @@ extension StoreTransaction {
             StoreStatements.followClock,
             [
                 "step": step, "now": now.milliseconds, "limit": now.milliseconds - max(0, step),
-                "busiest": busiest, "farthest": Int64(Timestamp.farthest),
+                "busiest": busiest, "farthest": Timestamp.farthest,
             ]
         )
         changedLanes.formUnion(
@@ -51,7 +51,7 @@ extension StoreTransaction {
     private mutating func giveUp() throws -> Bool {
         let candidates = try rows(
             StoreStatements.expired,
-            trust &+ ["now": now.milliseconds, "limit": Self.batch]
+            trust &+ ["limit": Self.batch]
         )
         for row in candidates {
             let request = try StoredRequest(row: row)
@@ -71,10 +71,7 @@ extension StoreTransaction {
     }
 
     private func nextExpiry() throws -> Duration? {
-        let first = try row(
-            StoreStatements.nextToExpire,
-            trust
-        )
+        let first = try row(StoreStatements.nextToExpire, trust)
         return try first.map { until(Timestamp(milliseconds: try $0["expire_at"])) }
     }
 }

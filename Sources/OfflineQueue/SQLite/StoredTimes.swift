@@ -17,7 +17,7 @@ struct StoredTimes {
 
         /// The condition that a row belongs to a boot. Damaged times stay as they are, because a sum would overflow.
         var areOfBoot: String {
-            let farthest = Int64(Timestamp.farthest)
+            let farthest = Timestamp.farthest
             return """
                 \(boot) = :boot AND \(sinceBoot) BETWEEN \(-farthest) AND \(farthest)
                 AND \(wall) BETWEEN \(-farthest) AND \(farthest)
