@@ -154,8 +154,8 @@ actor RequestCore {
 
     func suspend() {
         guard !state.isSuspended, !state.isFinished else { return }
-        notifyMonitors { $0.requestDidSuspend($1) }
         handle(.suspended)
+        notifyMonitors { $0.requestDidSuspend($1) }
     }
 
     func cancel() {

@@ -26,6 +26,11 @@ final class ManualClock: Clock {
     /// The deadline of each sleep, recorded when the sleep starts.
     let sleeps = Recorder<Duration>()
     private let state = Lock(State())
+    /// All clocks. A test may end before its sleeping tasks: these and their clock refer only to each other, and the leak
+    /// checker would report them.
+    private static let all = Lock<[ManualClock]>([])
+
+    init() { Self.all.withLock { $0.append(self) } }
 
     var now: Instant { state.withLock { $0.now } }
     var minimumResolution: Duration { .nanoseconds(1) }
