@@ -195,12 +195,14 @@ let package = Package(
             [
                 "CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink",
                 "NetworkReachability",
-            ]
+            ],
+            usesLibrary: true
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
         .tests(
             "ClientCoreTests",
-            ["ClientCore", "ClientTestProcess", "NetwatchEventLoop", "NetwatchTransport"]
+            ["ClientCore", "ClientTestProcess", "NetwatchEventLoop", "NetwatchTransport"],
+            usesLibrary: true
         ),
         // The code of the guides, built with the settings of a typical application.
         .testTarget(
@@ -255,12 +257,21 @@ if sanitizer == "thread", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
 }
 
 extension Target {
-    static func tests(_ name: String, _ dependencies: [Dependency], exclude: [String] = []) -> Target {
-        .testTarget(
+    /// Tests with access to internal code. An optimized build does not optimize them, because that takes more than half
+    /// of the time to compile them. It optimizes the tests that use a library as a program does (`usesLibrary`), because
+    /// an optimized program releases its objects earlier.
+    static func tests(
+        _ name: String,
+        _ dependencies: [Dependency],
+        exclude: [String] = [],
+        usesLibrary: Bool = false
+    ) -> Target {
+        let flags: [SwiftSetting] = usesLibrary ? [] : [.unsafeFlags(["-Onone"])]
+        return .testTarget(
             name: name,
             dependencies: dependencies + ["NetwatchTestSupport"],
             exclude: exclude,
-            swiftSettings: strict
+            swiftSettings: strict + flags
         )
     }
 }
