@@ -2,12 +2,6 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The C compiler of the system.
-enum SystemCompiler {
-    static let path = "/usr/bin/cc"
-    static let isInstalled = FileManager.default.isExecutableFile(atPath: path)
-}
-
 /// Commands whose libcurl uses another major version of OpenSSL than the one that netwatch is linked with. A preloaded
 /// library reports this version to the command.
 @Suite(
@@ -36,18 +30,9 @@ struct TransportConflictTests {
 
     private let directory = try! ScratchDirectory()
 
-    /// Compiles the library and returns its path.
-    private func library() async throws -> String {
-        let source = try directory.write(Array(Self.source.utf8), to: "version.c")
-        let path = directory.file("version.so")
-        let arguments = ["-shared", "-fPIC", "-o", path, source, "-ldl"]
-        let outcome = try await Subprocess(SystemCompiler.path, arguments).outcome()
-        try #require(outcome.ending == .exited(0), "\(outcome.errors)")
-        return path
-    }
-
     private func run(_ arguments: [String]) async throws -> Subprocess.Outcome {
-        try await Command.start(arguments, environment: ["LD_PRELOAD": try await library()]).outcome()
+        let library = try await SystemCompiler.library(Self.source, in: directory)
+        return try await Command.start(arguments, environment: ["LD_PRELOAD": library]).outcome()
     }
 
     @Test func `the service does not start, and creates no files`() async throws {

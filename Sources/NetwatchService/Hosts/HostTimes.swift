@@ -29,9 +29,10 @@ extension HostTracker {
         /// The same time on the boot clock; `nil` if it was before the last boot.
         package let boot: BootInstant?
 
-        /// The largest difference, in milliseconds, for which ``wall(at:)`` returns the recorded time: 2 s, below which
-        /// `ClockWatch` of NetworkReachability does not count a change of the clock as a step either. Without it, the
-        /// time would change with each correction of the clock's rate.
+        /// The difference, in milliseconds, below which ``wall(at:)`` returns the recorded time: 2 s. Without it, the time
+        /// would change with each correction of the clock's rate. The value is larger than a leap second and than the
+        /// steps by which time daemons correct a running clock: 0.128 s in ntpd, 0.4 s in systemd-timesyncd, 1 s in the
+        /// usual settings of chrony.
         private static let leastStep: Int64 = 2000
 
         package init(id: Int64, recorded: Int64, boot: BootInstant?) {

@@ -208,7 +208,7 @@ extension MonitorCore {
 
     /// Marks every path as suspect and looks up everything again, including names.
     ///
-    /// Called after a suspension or a clock step: existing connections may have died in the meantime.
+    /// Called after a suspension: existing connections may have died in the meantime.
     func revalidate() {
         for target in targets.values { target.hold.suspectPath() }
         isRevalidating = true

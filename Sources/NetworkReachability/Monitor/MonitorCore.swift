@@ -105,7 +105,7 @@ actor MonitorCore {
         finish()
     }
 
-    /// Revalidates all paths after each suspension and clock step, because changes in that time went unnoticed.
+    /// Revalidates all paths after each suspension, because changes in that time went unnoticed.
     private func observeClocks() {
         clocks = ClockObserver(loop: loop) { [weak self] _ in self?.perform { $0.revalidate() } }
         clocks?.start()

@@ -41,7 +41,7 @@ struct StatusHold: Sendable {
 
     /// Makes both generations increase with the next reachable verdict, even if its path is the same as before.
     ///
-    /// Called after a suspension or a clock step, because connections may have died in the meantime.
+    /// Called after a suspension, because connections may have died in the meantime.
     mutating func suspectPath() {
         isPathSuspect = true
         isRouteSuspect = true

@@ -1,34 +1,34 @@
 internal import NetwatchEventLoop
 
-/// Reports that the machine resumed from a suspension, or that its clock was set. Does not poll.
+/// Reports that the machine resumed from a suspension. Does not poll.
 ///
 /// Confined to the loop's thread, which also calls the callback.
 actor ClockObserver {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// The error that prevents the kernel from notifying this process of clock changes; `nil` if there is none.
+    /// The error that prevents the kernel from notifying this process of suspensions; `nil` if there is none.
     ///
     /// ``check()`` also works without these notifications.
     nonisolated let failure = Lock<SystemError?>(nil)
 
     private let readClocks: @Sendable () -> ClockReading
-    private let onEvent: @Sendable (ClockWatch.Event) -> Void
+    private let onResume: @Sendable (Duration) -> Void
     private var clocks: ClockWatch
     private var timer: ClockStepTimer?
     private var watch: DescriptorWatch?
 
     /// - Parameters:
     ///   - readClocks: Reads the clocks; replaced by tests.
-    ///   - onEvent: Called on the loop's thread.
+    ///   - onResume: Called on the loop's thread with the length of the suspension.
     init(
         loop: EventLoop,
         readClocks: @escaping @Sendable () -> ClockReading = ClockReading.now,
-        onEvent: @escaping @Sendable (ClockWatch.Event) -> Void
+        onResume: @escaping @Sendable (Duration) -> Void
     ) {
         self.loop = loop
         self.readClocks = readClocks
-        self.onEvent = onEvent
+        self.onResume = onResume
         clocks = ClockWatch(readClocks())
     }
 
@@ -49,12 +49,13 @@ actor ClockObserver {
 
     private func watch(_ timer: ClockStepTimer) throws(SystemError) -> DescriptorWatch {
         try DescriptorWatch(loop: loop, timer.descriptor, of: timer, for: .read) { [weak self] _ in
-            self?.assumeIsolated { $0.clockWasSet() }
+            self?.assumeIsolated { $0.timerWasCancelled() }
         }
     }
 
-    /// Rearms the timer, and only then compares the clocks. In the reverse order, a step in between would be missed.
-    private func clockWasSet() {
+    /// Rearms the timer, and only then compares the clocks. In the reverse order, a suspension in between would be
+    /// missed.
+    private func timerWasCancelled() {
         do throws(SystemError) {
             try timer?.rearm()
         } catch {
@@ -65,13 +66,14 @@ actor ClockObserver {
         check()
     }
 
-    /// Compares the clocks with their previous reading and reports any event. For callers that are awake anyway.
+    /// Compares the clocks with their previous reading and reports a suspension. For callers that are awake anyway.
     func check() {
-        for event in clocks.compare(with: readClocks()) { onEvent(event) }
+        if let suspension = clocks.suspension(until: readClocks()) { onResume(suspension) }
     }
 }
 
 extension ClockObserver {
-    /// The descriptor that becomes readable when the clock is set; `nil` if the timer failed.
+    /// The descriptor that becomes readable when the machine resumes, and when the wall clock is set; `nil` if the timer
+    /// failed.
     var descriptor: CInt? { timer?.descriptor }
 }

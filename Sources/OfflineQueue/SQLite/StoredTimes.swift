@@ -100,16 +100,14 @@ extension StoredTimes {
     func begin(boot id: String) throws {
         let meta = try database.row("SELECT boot_id, boot, clock_offset, trusted_offset FROM meta")!
         guard try meta["boot_id"] != id else { return }
-        let (boot, trusted): (Int64, Int64?) = try (meta["boot"], meta["trusted_offset"])
-        let last = try lastTime(ofBoot: boot)
+        let (boot, offset): (Int64, Int64) = try (meta["boot"], meta["clock_offset"])
+        let trusted: Int64? = try meta["trusted_offset"]
+        let last = try lastTime(ofBoot: boot, offset: offset)
         // Boot 0 stands for times that are known only as dates: of imports, and of earlier versions.
-        if boot > 0, let last {
-            try endBoot(boot, at: last, offset: try meta["clock_offset"], trusted: trusted)
-        }
+        if boot > 0 { try endBoot(boot, at: last, offset: offset, trusted: trusted) }
         // The time of the ended boot's clock that corresponds to now. If it is not known for how long the machine was
         // off, a closure does not continue meanwhile.
-        let now = trusted.flatMap { isTrusted ? clock.wall.milliseconds - $0 : nil } ?? last
-        if let now { try continueClosures(from: now) }
+        try continueClosures(from: trusted.flatMap { isTrusted ? clock.wall.milliseconds - $0 : nil } ?? last)
         try execute(
             "UPDATE meta SET boot = boot + 1, boot_id = ?, clock_offset = ?, trusted_offset = ?",
             [id, clock.offset, isTrusted ? clock.offset : nil]
@@ -121,7 +119,7 @@ extension StoredTimes {
     /// wrong date.
     ///
     /// - Parameters:
-    ///   - last: The latest known time of the ended boot.
+    ///   - last: The latest known time of the ended boot; 0 if none is known.
     ///   - offset: The difference between the clocks at the end of the boot.
     ///   - trusted: The same difference when the wall clock was last synchronized; `nil` if it was not.
     private func endBoot(_ boot: Int64, at last: Int64, offset: Int64, trusted: Int64?) throws {
@@ -159,19 +157,26 @@ extension StoredTimes {
         )
     }
 
-    /// Returns the latest time of an ended boot, by its boot clock, at which a row was written; `nil` if there is none.
-    private func lastTime(ofBoot boot: Int64) throws -> Int64? {
-        // A time before the boot is one that an even earlier boot has left. No machine runs for ten years without a
-        // reboot, so a later time is damage.
+    /// Returns the latest time of an ended boot, by its boot clock, at which a row was written. Returns 0, the start of
+    /// the boot, if there is none.
+    ///
+    /// - Parameter offset: The difference between the clocks at the end of the boot.
+    private func lastTime(ofBoot boot: Int64, offset: Int64) throws -> Int64 {
+        // A time that is too late would shorten the lives of all requests of the boot. Each row therefore counts with
+        // the earlier one of its times by the two clocks, so that one damaged value does no harm. A time before the boot
+        // is one that an even earlier boot has left. No machine runs for ten years without a reboot, so a later time is
+        // damage.
         try database.row(
             """
-            SELECT max(time) AS last FROM (
-                SELECT boot_expire_at - life AS time FROM request WHERE boot = :boot
-                UNION ALL SELECT boot_finished_at FROM history WHERE finished_boot = :boot
-                UNION ALL SELECT boot_not_before - closure FROM lane WHERE not_before IS NOT NULL
+            SELECT ifnull(max(time), 0) AS last FROM (
+                SELECT min(boot_expire_at - life, created_at - :offset) AS time FROM request WHERE boot = :boot
+                UNION ALL SELECT min(boot_finished_at, finished_at - :offset) FROM history
+                WHERE finished_boot = :boot
+                UNION ALL SELECT min(boot_not_before, not_before - :offset) - closure FROM lane
+                WHERE not_before IS NOT NULL
             ) WHERE time BETWEEN 0 AND 316000000000
             """,
-            ["boot": boot]
+            ["boot": boot, "offset": offset]
         )!["last"]
     }
 }

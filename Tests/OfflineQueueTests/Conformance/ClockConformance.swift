@@ -95,6 +95,24 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `nothing is lost if a boot without synchronization stored nothing and forgot a finished request`(
+        kind: StoreKind
+    ) async throws {
+        let bench = try await kind.bench()
+        try await setBehind(bench)
+        try await bench.put("waiting") { $0.timeToLive = day * 30 }
+        bench.clock.advance(.seconds(60))
+        try await bench.finish("delivered", .delivered(status: 200))
+        try await bench.reopen(afterReboot: true)
+        bench.clock.advance(bench.settings.retention.done)
+        #expect(try await remembered(bench) == ["waiting"])
+        try await bench.reopen(afterReboot: true)
+        synchronize(bench)
+        _ = try await bench.store.expire()
+        #expect(try await bench.state("waiting") == .pending)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a date that was set by hand after synchronization does not outlast the boot`(kind: StoreKind)
         async throws
     {

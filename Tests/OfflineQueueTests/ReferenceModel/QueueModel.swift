@@ -324,10 +324,10 @@ extension QueueModel {
     private mutating func rebooted() {
         let ended = clock.boot - 1
         let written =
-            live.filter { $0.boot == ended }.map { $0.bootEnd - $0.life }
+            live.filter { $0.boot == ended }.map { min($0.bootEnd - $0.life, $0.created - followed) }
             + history.filter { $0.finishedBoot == ended }.map(\.bootFinished)
             + lanes.values.compactMap(\.closure).map { $0.end - $0.length }
-        if let last = written.max() { continueTimes(ofBoot: ended, at: last) }
+        continueTimes(ofBoot: ended, at: max(0, written.max() ?? 0))
         followed = clock.offset
         trusted = clock.isSynchronized ? clock.offset : nil
     }
