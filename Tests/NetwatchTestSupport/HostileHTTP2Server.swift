@@ -67,10 +67,16 @@ package struct HostileHTTP2Server {
             field = b'\x00' + bytes([len(name)]) + name + bytes([len(value)]) + value
             return [frame(HEADERS, END_HEADERS | END_STREAM, stream, OK + field), None]
 
-        def sized_head(stream, length):
+        # A status without an index: name 8 of the static table.
+        def status_head(stream, status, flags=0):
+            return frame(HEADERS, END_HEADERS | flags, stream, b'\x08\x03' + status)
+
+        def rst(stream, code): return frame(RST_STREAM, 0, stream, number(code))
+
+        def sized_head(stream, length, flags=0):
             # content-length: LENGTH (name 28 of the static table)
             field = b'\x0f\x0d' + bytes([len(length)]) + length
-            return frame(HEADERS, END_HEADERS, stream, OK + field)
+            return frame(HEADERS, END_HEADERS | flags, stream, OK + field)
 
         def sized(stream, length, body):
             return [sized_head(stream, length) + frame(DATA, END_STREAM, stream, body), None]
@@ -101,6 +107,21 @@ package struct HostileHTTP2Server {
                 'refused': lambda: [frame(RST_STREAM, 0, stream, number(7)), None],
                 'http-1.1': lambda: [frame(RST_STREAM, 0, stream, number(13)), None],
                 'http-1.1-challenge': lambda: [frame(RST_STREAM, 0, stream, number(13)), None],
+                # Responses before the request's body was read. Each piece is a TLS record of its own: libcurl 7.88.1
+                # drops a response if the same record contains RST_STREAM.
+                'answered-204': lambda: [status_head(stream, b'204', END_STREAM), rst(stream, 0), None],
+                'answered-empty': lambda:
+                    [sized_head(stream, b'0', END_STREAM), rst(stream, 0), None],
+                'answered-internal-error': lambda:
+                    [status_head(stream, b'204', END_STREAM), rst(stream, 2), None],
+                'answered-protocol-error': lambda:
+                    [status_head(stream, b'204', END_STREAM), rst(stream, 1), None],
+                'answered-sized': lambda: [sized_head(stream, b'4'), frame(DATA, END_STREAM, stream, b'part'),
+                    rst(stream, 0), None],
+                'answered-truncated': lambda: [sized_head(stream, b'5'), frame(DATA, 0, stream, b'part'),
+                    rst(stream, 0), None],
+                'answered-unsized': lambda:
+                    [head(stream), frame(DATA, END_STREAM, stream, b'part'), rst(stream, 0), None],
                 'continuation': lambda: itertools.chain([head(stream, 0)], forever(more(stream, LINE))),
                 'empty-continuation': lambda:
                     itertools.chain([head(stream, 0)], forever(more(stream, b''))),

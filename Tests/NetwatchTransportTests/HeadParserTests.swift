@@ -37,6 +37,30 @@ internal import Testing
         #expect(head == TransferHead(status: 200, version: "HTTP/1.1", headers: [.init("a", "1")]))
     }
 
+    @Test(
+        arguments: [
+            ("GET", "200 OK", ["Content-Length: 5"], 5), ("GET", "200 OK", ["Content-Length: 5, 5"], 5),
+            ("GET", "200 OK", ["Content-Length: 0"], 0), ("GET", "200 OK", [], nil),
+            ("GET", "200 OK", ["Content-Length: +5"], nil), ("GET", "200 OK", ["Content-Length:"], nil),
+            ("GET", "200 OK", ["Content-Length: 5", "Transfer-Encoding: chunked"], nil),
+            ("GET", "204 No Content", [], 0), ("GET", "304 Not Modified", ["Content-Length: 5"], 0),
+            ("HEAD", "200 OK", ["Content-Length: 5"], 0),
+        ] as [(String, String, [String], Int64?)]
+    ) func `the head states the length of the body`(
+        method: String,
+        status: String,
+        fields: [String],
+        length: Int64?
+    ) {
+        var parser = HeadParser(method: method)
+        for line in ["HTTP/1.1 \(status)"] + fields {
+            _ = Array("\(line)\r\n".utf8).withUnsafeBytes { parser.consume($0) }
+            #expect(parser.bodyLength == nil)
+        }
+        _ = Array("\r\n".utf8).withUnsafeBytes { parser.consume($0) }
+        #expect(parser.bodyLength == length)
+    }
+
     @Test func `trailers are not a second head`() {
         let steps = parse(["HTTP/1.1 200 OK", "", "Checksum: 1", "HTTP/1.1 500 No", ""])
         #expect(steps.dropFirst(2).allSatisfy { $0 == .more })

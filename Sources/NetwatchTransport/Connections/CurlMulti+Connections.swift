@@ -56,6 +56,15 @@ extension CurlMulti {
         return !transfer.head.isComplete && WatchedSocket.peer(of: descriptor) == peer
     }
 
+    /// Returns whether the server has responded to a transfer and does not read the rest of its request.
+    func isUnreadAfterResponse(_ transfer: Transfer, at now: BootInstant) -> Bool {
+        transfer.isUnreadAfterResponse(
+            at: now,
+            unacknowledged: connections.connection(of: transfer.id)
+                .map(WatchedSocket.unacknowledgedBytes) ?? 0
+        )
+    }
+
     /// Makes the kernel drop the data of a transfer that the server's kernel has not acknowledged. Must be called
     /// before the transfer is ended. Without it, the kernel could still deliver the request afterwards.
     func discardUnacknowledged(of id: TransferID) {

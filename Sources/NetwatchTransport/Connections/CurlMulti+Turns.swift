@@ -49,10 +49,13 @@ extension CurlMulti {
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// Ends the transfers that have exceeded a time limit.
+    /// Ends the transfers that have exceeded a time limit, and those whose response is complete although the server does
+    /// not read the rest of the request.
     func endLateTransfers() -> Turn {
         limitTimer = nil
         let now = BootInstant.now
+        let answered = transfers.values.filter { isUnreadAfterResponse($0, at: now) }.map(\.id)
+        for id in answered { remove(id)?.finish(CURLE_OK) }
         let late = transfers.values.compactMap { transfer in
             transfer.timeoutMessage(at: now).map { (id: transfer.id, message: $0) }
         }
@@ -61,7 +64,7 @@ extension CurlMulti {
             remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
         }
         if !transfers.isEmpty { checkLimits(by: transfers.values.lazy.compactMap(\.deadline).min()) }
-        return endTurn(ending: late.map(\.id))
+        return endTurn(ending: answered + late.map(\.id))
     }
 
     /// Ends a turn in which netwatch, not libcurl, has ended these transfers.

@@ -111,11 +111,26 @@ struct HeadParser {
     /// one for a complete one. Some servers write `identity`, a name from RFC 2616 for no coding. Without a body, the
     /// field only says what the server would do with one (RFC 9112 §6.1).
     private var refusedTransferCodings: String? {
-        guard method != "HEAD", status != 204, status != 304 else { return nil }
+        guard mayHaveBody else { return nil }
         let names = fields.listElements(of: "Transfer-Encoding")
             .map { String(decoding: $0, as: UTF8.self).lowercased() }
         guard names.contains(where: { !["", "chunked", "identity"].contains($0) }) else { return nil }
         return fields.values(of: "Transfer-Encoding").joined(separator: ", ")
+    }
+
+    /// Whether a response with this method and status can have a body (RFC 9112 §6.3).
+    private var mayHaveBody: Bool { method != "HEAD" && status != 204 && status != 304 }
+
+    /// The number of bytes of the body, before decoding; `nil` if there is no final head, or if it does not determine
+    /// the number. `Transfer-Encoding` overrides `Content-Length` (RFC 9112 §6.3).
+    var bodyLength: Int64? {
+        guard isComplete else { return nil }
+        guard mayHaveBody else { return 0 }
+        guard fields.listElements(of: "Transfer-Encoding").isEmpty,
+            let digits = fields.listElements(of: "Content-Length").first,
+            digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+        else { return nil }
+        return Int64(String(decoding: digits, as: UTF8.self))
     }
 
     private static func trimmed(_ line: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {

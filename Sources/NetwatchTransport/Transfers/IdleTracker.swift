@@ -9,6 +9,9 @@ internal import NetwatchEventLoop
 struct IdleTracker {
     /// The interval between checks. A timeout may be detected up to two intervals late.
     static let interval = Duration.seconds(1)
+    /// The time without progress of the request after which a transfer with a complete response ends; see
+    /// ``Transfer/isUnreadAfterResponse(at:unacknowledged:)``.
+    static let unreadRequestTimeout = Duration.seconds(1)
 
     /// The last check that found new bytes, and their number; `nil` before the first check, and while silence is
     /// allowed.
@@ -45,6 +48,25 @@ extension Transfer {
         }
         guard bodyIsLate(at: now) else { return nil }
         return "the response body took longer than \(request.bodyTimeout ?? .zero)"
+    }
+
+    /// Returns whether the response is complete, and the server does not read the rest of the request.
+    ///
+    /// Over HTTP/2, libcurl 7.88.1 reads nothing more for a transfer whose response is complete. If the server's window
+    /// is exhausted, libcurl therefore finds neither a larger window nor a reset of the stream. It uses all available
+    /// processor time until the transfer ends.
+    ///
+    /// - Parameter unacknowledged: The number of bytes of the connection that the server's kernel has not acknowledged.
+    ///   As long as there are some, the network is slow, and the server may read the rest.
+    func isUnreadAfterResponse(at now: BootInstant, unacknowledged: @autoclosure () -> Int) -> Bool {
+        let isWaiting =
+            hasCompleteResponse && stop == nil && !isSent && flow.directions.isEmpty
+            && handle.long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 && unacknowledged() == 0
+        return unreadRequestTracker.exceeds(
+            IdleTracker.unreadRequestTimeout,
+            at: now,
+            bytes: isWaiting ? currentBytesSent : nil
+        )
     }
 
     /// The next deadline of the transfer; `nil` for no limit.

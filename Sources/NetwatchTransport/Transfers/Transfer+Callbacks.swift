@@ -140,6 +140,7 @@ extension Transfer {
         evaluator = nil
         times.requestBegins(at: reporter.elapsed, handshakeEnded: handle.time(CURLINFO_APPCONNECT_TIME_T))
         head.restart()
+        acceptedBodyBytes = 0
         // If libcurl has read a part of the body but the socket has not accepted any of it, libcurl does not call the
         // seek callback. So the body is rewound here.
         return bodyReader.isUntouched || rewindBody(to: 0, SEEK_SET)
@@ -236,7 +237,9 @@ extension Transfer {
             _ = accept(bytes)
         }
         context.recordUsefulBytes(bytes.count)
-        return stop == nil ? bytes.count : 0
+        guard stop == nil else { return 0 }
+        acceptedBodyBytes += Int64(bytes.count)
+        return bytes.count
     }
 
     /// Decodes received bytes part by part. Returns `false` if the rest must wait for the next turn. libcurl then

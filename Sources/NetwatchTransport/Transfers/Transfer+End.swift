@@ -8,7 +8,9 @@ extension Transfer {
     func finish(_ code: CURLcode) {
         // If the watchdog has shut down the connection, libcurl may have taken that for the regular end of the
         // response.
-        guard code == CURLE_OK, !isAborted else { return finish(failure(of: code)) }
+        guard code == CURLE_OK && !isAborted || isOnlyRequestRefused(by: code) else {
+            return finish(failure(of: code))
+        }
         deliverPendingHead()
         guard output.hasDeliveredHead else { return finish(headTruncated) }
         finish(decoder.flatMap { $0.isComplete ? nil : bodyTruncated($0.codings) })
@@ -70,6 +72,23 @@ extension Transfer {
     private func violatesHTTP2(_ code: CURLcode) -> Bool {
         code == CURLE_HTTP2_STREAM && stop == nil
             && handle.errorMessage?.contains("PROTOCOL_ERROR") ?? false
+    }
+
+    /// Returns whether libcurl's error only concerns the rest of the request, because the response is complete.
+    ///
+    /// A server that does not need the request's body may send the response, and then reset the stream with `NO_ERROR`.
+    /// The response must not be discarded because of that (RFC 9113 §8.1). libcurl 7.88.1 reports an error if it has
+    /// not sent the whole body by then. It does not name the server's code for `NO_ERROR`, and other codes do not change
+    /// a complete response either. The exception is `PROTOCOL_ERROR`: the response is malformed, and must not be used
+    /// (RFC 9113 §8.1.1).
+    private func isOnlyRequestRefused(by code: CURLcode) -> Bool {
+        code == CURLE_HTTP2_STREAM && stop == nil && hasCompleteResponse && !violatesHTTP2(code)
+    }
+
+    /// Whether the response to the last request is final and its whole body was accepted. `false` if the head does not
+    /// determine the length of the body: libcurl does not report whether the server has ended the stream or reset it.
+    var hasCompleteResponse: Bool {
+        output.hasDeliveredHead && head.isComplete && head.bodyLength == acceptedBodyBytes
     }
 
     private func failure(of code: CURLcode) -> TransferFailure {

@@ -51,6 +51,9 @@ final class Transfer {
     var head: HeadParser
     /// The decoder of the current response's body; `nil` if the body is not decoded.
     private(set) var decoder: ContentDecoder?
+    /// The number of bytes of the current response's body that were accepted, before decoding. libcurl's own number
+    /// includes bytes that it keeps during a pause.
+    var acceptedBodyBytes: Int64 = 0
     /// The number of bytes at the beginning of libcurl's next delivery that have been decoded already.
     var decodedCount = 0
     var flow: TransferFlow
@@ -59,6 +62,8 @@ final class Transfer {
     var times: TransferTimes
     var deadlines: TransferDeadlines
     var idleTracker = IdleTracker()
+    /// Measures how long the request has not been sent any further after a complete response.
+    var unreadRequestTracker = IdleTracker()
     var stop: Stop?
     var isFinished = false
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
@@ -140,6 +145,7 @@ final class Transfer {
         sending.addAgain()
         times.addAgain(at: reporter.elapsed)
         idleTracker = IdleTracker()
+        unreadRequestTracker = IdleTracker()
         try requireNewConnection(connection != nil || request.unixSocketPath != nil)
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.
