@@ -227,8 +227,9 @@ internal import Testing
 
     @Test func `a request can choose the version of HTTP`() async throws {
         let queue = try await directory.openQueue()
-        func send(_ id: String, _ members: String) async throws -> RouteResponse {
-            let body = #"{\#(urlMember),"queue":"always","id":"\#(id)"\#(members)}"#
+        func send(_ id: String, _ members: String, scheme: String = "https") async throws -> RouteResponse {
+            let url = "\(scheme)://127.0.0.1:1/"
+            let body = #"{"url":"\#(url)","queue":"always","id":"\#(id)"\#(members)}"#
             return try await queue.respond(.POST, "/v1/requests", body)
         }
         for (id, version) in [("a", "1.1"), ("b", "2")] {
@@ -241,6 +242,14 @@ internal import Testing
         let refused = try await send("d", #","http_version":"3""#)
         #expect(refused.status == 400 && refused.code == "invalid_option")
         #expect(refused.detail == "`http_version` is `3`; it must be one of 1.1, 2")
+        // Plain http has only HTTP/1.1.
+        #expect(try await send("e", #","http_version":"1.1""#, scheme: "http").status == 202)
+        let plain = try await send("f", #","http_version":"2""#, scheme: "http")
+        #expect(plain.status == 400 && plain.code == "invalid_option")
+        #expect(
+            plain.detail
+                == "the HTTP version is `2`, but the URL begins with `http://`; it must be `1.1`, or the URL https"
+        )
         await queue.stop()
     }
 

@@ -79,6 +79,8 @@ struct ConfigurationReader {
     private(set) var replacedValues: [String: String] = [:]
     /// The tables of all arrays, in the order of the files.
     private(set) var tables: [ArrayTable] = []
+    /// The places of the hosts that have set the version of HTTP of an origin, by the text of the origin.
+    private var versionPlaces: [String: String] = [:]
     /// What is being read: the path of a file, or the name of a variable.
     private var source = ""
 
@@ -160,7 +162,19 @@ struct ConfigurationReader {
             }
             if let watched = host.host { add(watched, of: table) }
         }
+        shareVersions()
         return Set(places.keys)
+    }
+
+    /// Sets the version of HTTP of hosts without one to that of another host with the same origin, because the version
+    /// belongs to the origin.
+    private mutating func shareVersions() {
+        let versions = configuration.queue.httpVersions
+        for index in configuration.hosts.indices where configuration.hosts[index].httpVersion == nil {
+            guard case .web = configuration.hosts[index].check else { continue }
+            let origins = configuration.hosts[index].origins
+            configuration.hosts[index].httpVersion = origins.lazy.compactMap { versions[$0] }.first
+        }
     }
 
     /// Adds a host, and the version of HTTP that the queue uses for its origin.
@@ -169,10 +183,11 @@ struct ConfigurationReader {
         guard let version = host.httpVersion else { return }
         for origin in host.origins {
             let other = configuration.queue.httpVersions.updateValue(version, forKey: origin)
-            guard let other, other != version else { continue }
+            let place = versionPlaces.updateValue(table.place, forKey: "\(origin)")
+            guard let other, let place, other != version else { continue }
             let message =
-                "`http-version` is \"\(version.rawValue)\", but \"\(other.rawValue)\" for another host with the URL "
-                + "\(origin); set the same value, because it also applies to the queue's requests"
+                "`http-version` is \"\(version.rawValue)\", but \"\(other.rawValue)\" for the host of `\(place)`, which "
+                + "also has the origin \(origin); set the same value, because it also applies to the queue's requests"
             report([TableEntries.Fault(key: "http-version", message: message)], in: table)
         }
     }

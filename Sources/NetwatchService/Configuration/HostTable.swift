@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import NetworkReachability
+internal import OfflineQueue
 
 /// Reads a `[[host]]` table.
 struct HostTable {
@@ -24,6 +25,12 @@ struct HostTable {
         self.entries.require("url", with: ["http-version"])
         let version: HTTPVersion? = self.entries.choice("http-version")
         let check = check(status)
+        if version == .http2, case .web(let url, _)? = check, (try? Origin(url: url))?.scheme == "http" {
+            self.entries.report(
+                "`http-version` is \"2\", but `url` begins with `http://`; it must be \"1.1\", or the URL https",
+                at: "http-version"
+            )
+        }
         name = readName(check)
         guard faults.isEmpty, let check, let name else { return }
         var host = WatchedHost(name: name, check: check, defaults: settings)

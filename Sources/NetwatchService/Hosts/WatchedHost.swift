@@ -26,7 +26,7 @@ package struct WatchedHost: Hashable, Sendable {
     package var name: String
     package var check: Check
     /// The version of HTTP of the probes of a URL, and of the queue's requests to its origin that do not have their own.
-    /// Default: `nil`, none is set.
+    /// Default: `nil`, none is set for a host with this origin.
     package var httpVersion: HTTPVersion?
     /// The time from the end of a probe to the start of the next one, ±10 %. Default: 30 s.
     package var interval: Duration

@@ -78,6 +78,7 @@ extension ControlMessage.Send {
         }
         options.timeouts = try timeouts(defaults.timeouts)
         if let httpVersion { options.httpVersion = try Self.value(httpVersion, of: "http_version") }
+        try RequestChecks.check(options.httpVersion, of: url)
         options.deadline = deadline
         options.notBefore = notBefore
         options.maximumAttempts = maxAttempts

@@ -1,4 +1,4 @@
-internal import ClientCore
+package import ClientCore
 internal import Foundation
 internal import NetwatchTransport
 
@@ -138,6 +138,18 @@ extension RequestChecks {
                 "the maximum number of attempts is \(most); it must be at least 1"
             )
         }
+    }
+
+    /// Refuses HTTP/2 for a plain http URL, whose requests always use HTTP/1.1. Used for versions that a user has set for
+    /// one request; a program may set a version for all requests of a session.
+    package static func check(_ version: HTTPVersion?, of url: String) throws(QueueError) {
+        guard version == .http2, (try? Origin(url: url, allowsUserInfo: true))?.scheme == "http" else {
+            return
+        }
+        throw QueueError(
+            .invalidOption,
+            "the HTTP version is `2`, but the URL begins with `http://`; it must be `1.1`, or the URL https"
+        )
     }
 
     package static func check(_ webhook: Webhook, for purpose: Purpose = .store) throws(QueueError) {

@@ -47,7 +47,7 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// The timeouts of an attempt.
     public var timeouts = AttemptTimeouts()
     /// The version of HTTP of the attempts. Default `nil`: the version of the queue's session, which is
-    /// `HTTPVersion.http2` unless its `requestOptions` set another one.
+    /// `HTTPVersion.http2` unless its `requestOptions` set another one. Requests over plain http always use HTTP/1.1.
     ///
     /// If the response of a server is invalid in HTTP/2, the next attempt uses HTTP/1.1 in any case. With
     /// `HTTPVersion.http1`, the first attempt uses it, too, so that a request with ``isAtMostOnce`` is not held.

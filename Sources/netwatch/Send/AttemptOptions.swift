@@ -52,8 +52,8 @@ struct AttemptOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            The version of HTTP over TLS: 1.1, or 2 if the server offers it. Default 2, or the `http-version` that the \
-            service's configuration sets for the host.
+            The version of HTTP over TLS: 1.1, or 2 if the server offers it. 2 requires an https URL. Default 2, or the \
+            `http-version` that the service's configuration sets for the host.
             """,
             valueName: "version"
         ),

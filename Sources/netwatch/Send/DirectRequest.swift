@@ -66,6 +66,7 @@ struct DirectRequest {
     private func urlRequest() throws(CommandError) -> URLRequest {
         do throws(QueueError) {
             try RequestChecks.check(request, for: .send)
+            try RequestChecks.check(settings.httpVersion, of: request.url)
             return try URLRequest(
                 method: request.method,
                 url: request.url,

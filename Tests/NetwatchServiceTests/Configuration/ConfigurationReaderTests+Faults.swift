@@ -122,6 +122,10 @@ extension ConfigurationReaderTests {
             "0:3:1: host: `http-version` is 1.1; it must be \"1.1\" or \"2\""
         ),
         ("[[host]]\nurl = \"https://a/\"\nhttp-version = \"3\"", "must be \"1.1\" or \"2\""),
+        (
+            "[[host]]\nurl = \"http://a/\"\nhttp-version = \"2\"",
+            "0:3:1: host: `http-version` is \"2\", but `url` begins with `http://`; it must be \"1.1\", or the URL https"
+        ),
         ("[[host]]\ntcp = \"a:443\"\nhttp-version = \"2\"", "`http-version` requires `url`"),
         (
             """
@@ -133,7 +137,8 @@ extension ConfigurationReaderTests {
             url = "https://a/b"
             http-version = "2"
             """,
-            "0:7:1: host: `http-version` is \"2\", but \"1.1\" for another host with the URL https://a:443"
+            "0:7:1: host: `http-version` is \"2\", but \"1.1\" for the host of `0:1`, which also has the origin "
+                + "https://a:443; set the same value"
         ),
         ("[[host]]\nroute = \"a b\"", "route"),
         ("[[host]]\nname = \"a b\"\nroute = \"a\"", "letters, digits"),

@@ -151,6 +151,32 @@ internal import Testing
         #expect(reader.configuration.queue.httpVersions == [api: .http1, other: .http2])
     }
 
+    @Test func `a host without a version of HTTP has that of another host with its origin`() throws {
+        let reader = Self.read(
+            """
+            [[host]]
+            name = "before"
+            url = "https://api.example.com/a"
+            [[host]]
+            url = "https://api.example.com/"
+            http-version = "1.1"
+            [[host]]
+            name = "other-port"
+            url = "https://api.example.com:8443/"
+            [[host]]
+            tcp = "api.example.com:443"
+            [[host]]
+            name = "http"
+            url = "http://api.example.com/"
+            http-version = "1.1"
+            """,
+            "[[host]]\nname = \"after\"\nurl = \"https://api.example.com/b\""
+        )
+        #expect(reader.problems == [])
+        let versions = try reader.configuration.hosts.map { try ($0.probe as? HTTPProbe)?.httpVersion }
+        #expect(versions == [.http1, .http1, .http2, nil, .http1, .http1])
+    }
+
     @Test func `hooks report all outages of the hosts that they name, remote ones by default`() throws {
         let reader = Self.read(
             """
