@@ -9,12 +9,12 @@ internal import Testing
         for (message, words) in [
             ("[]", "the body must be an object"), ("3", "the body must be an object"),
             ("{", "it is not valid JSON"), ("{}", "`url` is missing"),
-            (#"{"url":3}"#, "`url` must be a string"),
-            (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` must be a number"),
-            (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` must be an integer"),
-            (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` must be true or false"),
-            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` must be a string"),
-            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: not an RFC 3339 time"),
+            (#"{"url":3}"#, "`url` is `3`; it must be a string"),
+            (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` is a string; it must be a number"),
+            (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` is a string; it must be an integer"),
+            (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` is `1`; it must be true or false"),
+            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` is `1`; it must be a string"),
+            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: `soon` is not an RFC 3339 time"),
             (#"{"url":"http://a/","staged":{"id":"x"}}"#, "`staged.size` is missing"),
             (
                 #"{"url":"http://a/","priority":1.5}"#,

@@ -312,7 +312,8 @@ internal import Testing
         #expect(server.requests.first?.body == Array("hello".utf8))
         #expect(server.requests.first?.values(of: "X-A") == ["b"])
         for (body, words) in [
-            ("{", "not valid JSON"), ("{}", "`url` is missing"), (#"{"url":7}"#, "`url` must be a string"),
+            ("{", "not valid JSON"), ("{}", "`url` is missing"),
+            (#"{"url":7}"#, "`url` is `7`; it must be a string"),
             (#"{"url":"http://a/","headers":[["x"]]}"#, "name and a value"),
             (#"{"url":"http://a/","body_base64":"*"}"#, "valid Base64"),
         ] {

@@ -178,6 +178,39 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test(arguments: [
+        (#""http_version":2"#, #"`http_version` is `2`; it must be a string, one of "1.1", "2""#),
+        (#""http_version":[1.1]"#, #"`http_version` is an array; it must be a string, one of "1.1", "2""#),
+        (#""queue":true"#, #"`queue` is `true`; it must be a string, one of "auto", "always""#),
+        (#""durability":1.5"#, #"`durability` is `1.5`; it must be a string, one of "full", "normal""#),
+        (#""lane":{}"#, "`lane` is an object; it must be a string"),
+        (#""fifo":"yes""#, "`fifo` is a string; it must be true or false"),
+        (#""headers":"Authorization: x""#, "`headers` is a string; it must be an array"),
+        (#""headers":[["a",null]]"#, "`headers[0][1]` is `null`; it must be a string"),
+        (#""idempotency":{"quoted":0}"#, "`idempotency.quoted` is `0`; it must be true or false"),
+        (#""interface_kinds":[7]"#, #"`interface_kinds[0]` is `7`; it must be a string, one of "loopback","#),
+    ])
+    func `a value of the wrong type is reported with what is accepted`(
+        member: String,
+        detail: String
+    ) async throws {
+        let queue = try await directory.openQueue()
+        let refused = try await queue.respond(.POST, "/v1/requests", "{\(urlMember),\(member)}")
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail.contains("JSON: \(detail)"), "\(refused.detail)")
+        await queue.stop()
+    }
+
+    @Test func `a state of the wrong type is reported with the states`() async throws {
+        let queue = try await directory.openQueue()
+        let body = #"{"filter":{"state":[1]}}"#
+        let refused = try await queue.respond(.POST, "/v1/queue/drop", body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        let detail = #"`filter.state[0]` is `1`; it must be a string, one of "pending","#
+        #expect(refused.detail.contains(detail), "\(refused.detail)")
+        await queue.stop()
+    }
+
     @Test func `a known id is reported, and gets 422 with other content`() async throws {
         let queue = try await directory.openQueue()
         let message = #"{\#(urlMember),"queue":"always","id":"a","body":"x","method":"POST"}"#

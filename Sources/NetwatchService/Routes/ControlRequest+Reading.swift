@@ -1,6 +1,12 @@
 internal import Foundation
 internal import NIOHTTP1
 
+/// A message with members that accept only certain texts.
+protocol ChoiceMessage {
+    /// The accepted texts, by the paths of the members in JSON, such as `filter.state`.
+    static var choices: [String: [String]] { get }
+}
+
 /// Typed access to a request's body and query. Errors state what is wrong with the value.
 extension ControlRequest {
     /// Decodes the body as a message. Rejects members for which the message has no property.
@@ -16,7 +22,9 @@ extension ControlRequest {
         do {
             return try ControlMessage.decoder.decode(type, from: data)
         } catch {
-            throw .malformedBody("the body is not the expected JSON: \(DecodingFailure(error, in: data))")
+            let choices = (type as? any ChoiceMessage.Type)?.choices ?? [:]
+            let failure = DecodingFailure(error, in: data, choices: choices)
+            throw .malformedBody("the body is not the expected JSON: \(failure)")
         }
     }
 

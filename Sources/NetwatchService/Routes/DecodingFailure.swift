@@ -5,15 +5,17 @@ internal import Foundation
 struct DecodingFailure: CustomStringConvertible {
     let description: String
 
-    /// - Parameter body: The body that could not be decoded.
-    init(_ error: any Error, in body: Data) {
+    /// - Parameters:
+    ///   - body: The body that could not be decoded.
+    ///   - choices: The texts that members accept, by the paths of the members, such as `filter.state`.
+    init(_ error: any Error, in body: Data, choices: [String: [String]] = [:]) {
         description =
             switch error {
             case DecodingError.keyNotFound(let key, let context):
                 "`\(Self.path(context.codingPath + [key]))` is missing"
             case DecodingError.typeMismatch(let type, let context),
                 DecodingError.valueNotFound(let type, let context):
-                "\(Self.subject(context)) must be \(Self.name(of: type))"
+                Self.mismatch(of: type, context, in: body, choices)
             case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
                 UnfitNumbers(in: body)?.description
                     ?? "it is not valid JSON, or a number in it is out of range"
@@ -21,6 +23,25 @@ struct DecodingFailure: CustomStringConvertible {
                 "\(Self.subject(context)): \(context.debugDescription)"
             default: "\(error)"
             }
+    }
+
+    /// Returns the description of a value of the wrong type, with the value and what is accepted instead.
+    private static func mismatch(
+        of type: any Any.Type,
+        _ context: DecodingError.Context,
+        in body: Data,
+        _ choices: [String: [String]]
+    ) -> String {
+        var accepted = name(of: type)
+        // The elements of an array have the same choices.
+        let member = path(context.codingPath.filter { $0.intValue == nil })
+        if type is String.Type, let texts = choices[member] {
+            accepted += ", one of " + texts.map { "\"\($0)\"" }.joined(separator: ", ")
+        }
+        guard let value = JSONValue(at: context.codingPath, in: body) else {
+            return "\(subject(context)) must be \(accepted)"
+        }
+        return "\(subject(context)) is \(value.description); it must be \(accepted)"
     }
 
     private static func subject(_ context: DecodingError.Context) -> String {
@@ -50,6 +71,41 @@ struct DecodingFailure: CustomStringConvertible {
     }
 }
 
+/// A value of a body, for messages.
+private struct JSONValue: CustomStringConvertible {
+    let description: String
+
+    /// - Returns: `nil` if the value cannot be found.
+    init?(at path: [any CodingKey], in body: Data) {
+        guard body.count <= UnfitNumbers.longestBody,
+            var value = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
+        else { return nil }
+        for key in path {
+            if let index = key.intValue, let list = value as? [Any], list.indices.contains(index) {
+                value = list[index]
+            } else if let object = value as? [String: Any],
+                // The decoder has converted the name `ttl_seconds` to `ttlSeconds`.
+                let member = object[key.stringValue.snakeCase] ?? object[key.stringValue]
+            {
+                value = member
+            } else {
+                return nil
+            }
+        }
+        switch value {
+        case is [String: Any]: description = "an object"
+        case is [Any]: description = "an array"
+        case is NSNull: description = "`null`"
+        // The text may be a secret in the wrong member.
+        case is String: description = "a string"
+        default:
+            guard let data = try? JSONSerialization.data(withJSONObject: value, options: .fragmentsAllowed)
+            else { return nil }
+            description = "`\(String(decoding: data, as: UTF8.self))`"
+        }
+    }
+}
+
 /// A Swift type that is an array in JSON.
 private protocol JSONList {}
 
@@ -61,7 +117,7 @@ extension Array: JSONList {}
 /// contain members in which a fraction is valid.
 private struct UnfitNumbers: CustomStringConvertible {
     /// The longest body that is searched, in bytes. Searching takes many times the body's length in memory.
-    private static let longestBody = 1 << 16
+    static let longestBody = 1 << 16
 
     private var names: [String] = []
 

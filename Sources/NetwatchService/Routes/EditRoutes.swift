@@ -202,3 +202,7 @@ extension ControlMessage.EditedAll {
         )
     }
 }
+
+extension ControlMessage.Edit: ChoiceMessage {
+    static var choices: [String: [String]] { ["filter.state": QueuedRequest.State.allCases.map(\.rawValue)] }
+}

@@ -1,5 +1,7 @@
+internal import ClientCore
 internal import Foundation
 internal import NIOHTTP1
+internal import NetworkReachability
 internal import OfflineQueue
 
 /// Converts a message to the queue's types. Only its form is checked here; the queue checks the values.
@@ -161,6 +163,18 @@ extension ControlMessage.Send {
             code: QueueError.Code.invalidOption.rawValue,
             detail: "`\(name)` is `\(text.prefix(80))`; it must be one of \(accepted)"
         )
+    }
+}
+
+extension ControlMessage.Send: ChoiceMessage {
+    static var choices: [String: [String]] {
+        [
+            "queue": ControlMessage.QueueMode.allCases.map(\.rawValue),
+            "http_version": HTTPVersion.allCases.map(\.rawValue),
+            "interface_kinds": InterfaceType.allCases.map(\.rawValue),
+            "durability": Durability.allCases.map(\.rawValue),
+            "when_full": FullQueuePolicy.allCases.map(\.rawValue),
+        ]
     }
 }
 
