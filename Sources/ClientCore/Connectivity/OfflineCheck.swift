@@ -47,6 +47,30 @@ extension TransferFailure {
     }
 }
 
+extension TransferFailure {
+    /// Returns the failure with the monitor's words for a `prohibit` or `blackhole` route, if the kernel has no route.
+    ///
+    /// For these routes, connect(2) returns errors with misleading texts: "Permission denied" and "Invalid argument". The
+    /// error number alone does not suffice, because a security module or a router can cause it, too.
+    func explained(by verdict: PathStatus.Verdict) -> TransferFailure {
+        guard verdict.isOffline == true else { return self }
+        var failure = self
+        for attempt in connectionAttempts where attempt.error?.call == "connect" {
+            let reason: PathStatus.Reason
+            switch attempt.error?.errno {
+            case EACCES: reason = .prohibited
+            case EINVAL: reason = .blackhole
+            default: continue
+            }
+            failure.message = failure.message.replacingOccurrences(
+                of: attempt.description,
+                with: "\(attempt.address): \(reason)"
+            )
+        }
+        return failure
+    }
+}
+
 extension PathStatus.Verdict {
     /// Whether the kernel has no route; `nil` if the kernel could not be queried.
     var isOffline: Bool? {

@@ -249,7 +249,8 @@ extension RequestCore {
         context.paths.evaluate(check) { verdict in
             self.perform { core in
                 guard core.current.hop?.id == id else { return }
-                core.attemptEnded(failure.error(for: url, isOffline: verdict.isOffline))
+                let explained = failure.explained(by: verdict)
+                core.attemptEnded(explained.error(for: url, isOffline: verdict.isOffline))
             }
         }
     }

@@ -68,7 +68,7 @@ public struct TransferFailure: Error, Hashable, Sendable {
 
     /// A description of the failure, for people. Do not compare it: its text depends on the versions of libcurl and the
     /// C library.
-    public let message: String
+    public package(set) var message: String
 
     /// Creates a failure.
     ///

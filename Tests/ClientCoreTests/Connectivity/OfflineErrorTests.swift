@@ -32,14 +32,22 @@ struct OfflineErrorTests {
         #expect(await code(testbed.session, "http://host.test/") == .cannotFindHost)
     }
 
-    @Test(arguments: ["blackhole", "prohibit", "unreachable"])
-    func `an address without a route counts as offline, whatever connect reports`(kind: String) async throws {
+    @Test(arguments: [
+        ("blackhole", "blackhole route"), ("prohibit", "prohibited by a route or rule"),
+        ("unreachable", "No route to host"),
+    ])
+    func `an address without a route counts as offline, whatever connect reports`(
+        kind: String,
+        reason: String
+    ) async throws {
         let testbed = try OfflineTestbed(isConnected: true)
         try testbed.testbed.near.ip("route add \(kind) \(OfflineTestbed.host)")
         let response = await testbed.session.request("http://\(OfflineTestbed.host):1/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
         let text = response.error?.localizedDescription ?? ""
-        #expect(text.hasPrefix("no route to `\(OfflineTestbed.host)`: "))
+        let message = "\(OfflineTestbed.host): \(reason)"
+        #expect(text == "no route to `\(OfflineTestbed.host)`: \(message)")
+        #expect(response.error?.transferFailure?.message == message)
         #expect(response.error?.transferFailure?.code == 7)
     }
 
