@@ -46,6 +46,18 @@ internal import Testing
         #expect(error.contains("`http://127.0.0.1:1/`") && !error.contains("secret"), "\(sent.errors)")
     }
 
+    @Test func `HTTP/2 is refused for a plain http URL, with and without the queue`() async throws {
+        let server = try ScriptedServer()
+        let message =
+            "error: the HTTP version is `2`, but the URL begins with `http://`; it must be `1.1`, or the URL https"
+        for queue in ["never", "auto"] {
+            let sent = try await send(server.url, "--http-version", "2", "--queue", queue)
+            #expect(sent.ending == .exited(64) && sent.errors.first == message, "\(sent.errors)")
+        }
+        #expect(server.requests.isEmpty)
+        #expect(try await send(server.url, "--http-version", "1.1").ending == .exited(0))
+    }
+
     @Test func `the exit status of a direct request depends on the response`() async throws {
         let server = try ScriptedServer {
             .respond(status: Int($0.target.dropFirst())!, headers: [], body: [])

@@ -49,7 +49,8 @@ package enum ControlMessage {
             guard let date = Date(rfc3339: text) else {
                 throw DecodingError.dataCorruptedError(
                     in: container,
-                    debugDescription: "`\(text.prefix(80))` is not an RFC 3339 time such as 2026-01-31T12:34:56Z"
+                    debugDescription:
+                        "`\(text.prefix(80))` is not an RFC 3339 time such as 2026-01-31T12:34:56Z"
                 )
             }
             return date
