@@ -196,13 +196,13 @@ let package = Package(
                 "CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink",
                 "NetworkReachability",
             ],
-            usesLibrary: true
+            isOptimized: true
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
         .tests(
             "ClientCoreTests",
             ["ClientCore", "ClientTestProcess", "NetwatchEventLoop", "NetwatchTransport"],
-            usesLibrary: true
+            isOptimized: true
         ),
         // The code of the guides, built with the settings of a typical application.
         .testTarget(
@@ -257,16 +257,16 @@ if sanitizer == "thread", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
 }
 
 extension Target {
-    /// Tests with access to internal code. An optimized build does not optimize them, because that takes more than half
-    /// of the time to compile them. It optimizes the tests that use a library as a program does (`usesLibrary`), because
-    /// an optimized program releases its objects earlier.
+    /// - Parameter isOptimized: Whether an optimized build also optimizes the tests, and not only the code that they test.
+    ///   That doubles the time to compile them. Default: `false`. An optimized program releases its objects earlier, which
+    ///   matters to the tests of sessions, managers and watches.
     static func tests(
         _ name: String,
         _ dependencies: [Dependency],
         exclude: [String] = [],
-        usesLibrary: Bool = false
+        isOptimized: Bool = false
     ) -> Target {
-        let flags: [SwiftSetting] = usesLibrary ? [] : [.unsafeFlags(["-Onone"])]
+        let flags: [SwiftSetting] = isOptimized ? [] : [.unsafeFlags(["-Onone"])]
         return .testTarget(
             name: name,
             dependencies: dependencies + ["NetwatchTestSupport"],

@@ -36,7 +36,7 @@ package struct HostileHTTP2Server {
 
     private static let program = #"""
         # An HTTP/2 server (RFC 9113) that responds to every request with the attack that the first argument names.
-        import itertools, socket, ssl, sys, threading
+        import itertools, socket, ssl, sys, threading, time
 
         DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
         ALTSVC, UNKNOWN = 10, 200
@@ -73,6 +73,10 @@ package struct HostileHTTP2Server {
 
         def rst(stream, code): return frame(RST_STREAM, 0, stream, number(code))
 
+        # Permits a million bytes, on the connection and on the stream.
+        def windows(stream):
+            return b''.join(frame(WINDOW_UPDATE, 0, of, number(10**6)) for of in (0, stream))
+
         def sized_head(stream, length, flags=0):
             # content-length: LENGTH (name 28 of the static table)
             field = b'\x0f\x0d' + bytes([len(length)]) + length
@@ -94,7 +98,8 @@ package struct HostileHTTP2Server {
         def held(stream, data): return itertools.chain([head(stream)], forever(data))
 
         def harm(case, stream):
-            '''Returns the pieces to send. After them the connection is closed, unless the last piece is None.'''
+            '''Returns the pieces to send, and numbers of seconds to wait. After them the connection is closed, unless the
+            last piece is None.'''
             return {
                 'nothing': lambda: [None],
                 'no-handshake-again': lambda: [done(stream), None],
@@ -118,6 +123,7 @@ package struct HostileHTTP2Server {
                     [status_head(stream, b'204', END_STREAM), rst(stream, 1), None],
                 'answered-sized': lambda: [sized_head(stream, b'4'), frame(DATA, END_STREAM, stream, b'part'),
                     rst(stream, 0), None],
+                'answered-early': lambda: [status_head(stream, b'204', END_STREAM), 3, windows(stream), None],
                 'answered-truncated': lambda: [sized_head(stream, b'5'), frame(DATA, 0, stream, b'part'),
                     rst(stream, 0), None],
                 'answered-unsized': lambda:
@@ -209,7 +215,7 @@ package struct HostileHTTP2Server {
         def answer(tls, number):
             for piece in harm(sys.argv[1], number):
                 if piece is None: return True
-                tls.sendall(piece)
+                time.sleep(piece) if isinstance(piece, int) else tls.sendall(piece)
             return False
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

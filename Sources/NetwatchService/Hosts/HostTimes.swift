@@ -30,9 +30,7 @@ extension HostTracker {
         package let boot: BootInstant?
 
         /// The difference, in milliseconds, below which ``wall(at:)`` returns the recorded time: 2 s. Without it, the time
-        /// would change with each correction of the clock's rate. The value is larger than a leap second and than the
-        /// steps by which time daemons correct a running clock: 0.128 s in ntpd, 0.4 s in systemd-timesyncd, 1 s in the
-        /// usual settings of chrony.
+        /// would change with each correction of the clock's rate. The value is larger than a leap second.
         private static let leastStep: Int64 = 2000
 
         package init(id: Int64, recorded: Int64, boot: BootInstant?) {

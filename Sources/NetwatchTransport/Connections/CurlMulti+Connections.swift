@@ -56,13 +56,14 @@ extension CurlMulti {
         return !transfer.head.isComplete && WatchedSocket.peer(of: descriptor) == peer
     }
 
-    /// Returns whether the server has responded to a transfer and does not read the rest of its request.
-    func isUnreadAfterResponse(_ transfer: Transfer, at now: BootInstant) -> Bool {
-        transfer.isUnreadAfterResponse(
-            at: now,
-            unacknowledged: connections.connection(of: transfer.id)
-                .map(WatchedSocket.unacknowledgedBytes) ?? 0
-        )
+    /// Returns whether libcurl does not continue with a transfer whose response is complete.
+    func isStuckAfterResponse(_ transfer: Transfer, at now: BootInstant) -> Bool {
+        transfer.isStuckAfterResponse(at: now) {
+            guard let descriptor = connections.connection(of: transfer.id),
+                !WatchedSocket.isQuiet(descriptor), WatchedSocket.unacknowledgedBytes(of: descriptor) == 0
+            else { return nil }
+            return WatchedSocket.readBytes(of: descriptor)
+        }
     }
 
     /// Makes the kernel drop the data of a transfer that the server's kernel has not acknowledged. Must be called

@@ -49,12 +49,12 @@ extension CurlMulti {
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// Ends the transfers that have exceeded a time limit, and those whose response is complete although the server does
-    /// not read the rest of the request.
+    /// Ends the transfers that have exceeded a time limit, and those with which libcurl does not continue although the
+    /// response is complete.
     func endLateTransfers() -> Turn {
         limitTimer = nil
         let now = BootInstant.now
-        let answered = transfers.values.filter { isUnreadAfterResponse($0, at: now) }.map(\.id)
+        let answered = transfers.values.filter { isStuckAfterResponse($0, at: now) }.map(\.id)
         for id in answered { remove(id)?.finish(CURLE_OK) }
         let late = transfers.values.compactMap { transfer in
             transfer.timeoutMessage(at: now).map { (id: transfer.id, message: $0) }

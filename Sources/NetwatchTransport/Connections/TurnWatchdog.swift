@@ -154,7 +154,7 @@ final class TurnWatchdog: Sendable {
             let finding = detector.evaluate(sample) {
                 sockets.watched.reduce(into: [:]) { totals, entry in
                     let socket = WatchedSocket(descriptor: entry.key, number: entry.value)
-                    totals[socket] = socket.readBytes
+                    totals[socket] = WatchedSocket.readBytes(of: socket.descriptor)
                 }
             }
             guard let socket = finding?.socket, let bytes = finding?.bytes else { return }

@@ -8,13 +8,13 @@ struct WatchedSocket: Hashable, Sendable {
     let descriptor: CInt
     let number: UInt64
 
-    /// The number of bytes read from the connection so far: the bytes received minus those not read yet.
+    /// Returns the number of bytes read from a connection so far: the bytes received minus those not read yet.
     ///
-    /// The number is 0 for sockets other than TCP. The watchdog does not need it there: over a unix socket libcurl
-    /// speaks HTTP/1.1, which has no frames that could keep it busy.
-    var readBytes: UInt64 {
+    /// The number is 0 for sockets other than TCP. No caller needs it there: over a unix socket libcurl speaks HTTP/1.1,
+    /// which has no frames that could keep it busy.
+    static func readBytes(of descriptor: CInt) -> UInt64 {
         var waiting: CInt = 0
-        guard let counts = Self.byteCounts(of: descriptor), netwatch_unread_bytes(descriptor, &waiting) == 0
+        guard let counts = byteCounts(of: descriptor), netwatch_unread_bytes(descriptor, &waiting) == 0
         else { return 0 }
         return counts.received - min(counts.received, UInt64(max(0, waiting)))
     }

@@ -9,9 +9,9 @@ internal import NetwatchEventLoop
 struct IdleTracker {
     /// The interval between checks. A timeout may be detected up to two intervals late.
     static let interval = Duration.seconds(1)
-    /// The time without progress of the request after which a transfer with a complete response ends; see
-    /// ``Transfer/isUnreadAfterResponse(at:unacknowledged:)``.
-    static let unreadRequestTimeout = Duration.seconds(1)
+    /// The time without progress after which a transfer with a complete response ends; see
+    /// ``Transfer/isStuckAfterResponse(at:readBytes:)``.
+    static let stuckTimeout = Duration.seconds(1)
 
     /// The last check that found new bytes, and their number; `nil` before the first check, and while silence is
     /// allowed.
@@ -50,22 +50,24 @@ extension Transfer {
         return "the response body took longer than \(request.bodyTimeout ?? .zero)"
     }
 
-    /// Returns whether the response is complete, and the server does not read the rest of the request.
+    /// Returns whether the response is complete, and libcurl neither sends the rest of the request nor reads what the
+    /// server sends.
     ///
-    /// Over HTTP/2, libcurl 7.88.1 reads nothing more for a transfer whose response is complete. If the server's window
-    /// is exhausted, libcurl therefore finds neither a larger window nor a reset of the stream. It uses all available
-    /// processor time until the transfer ends.
+    /// Over HTTP/2, libcurl 7.88.1 reads nothing more for a transfer when the number of bytes in `Content-Length` has
+    /// arrived. If the server's window is exhausted, libcurl therefore finds neither a larger window nor a reset of the
+    /// stream, and uses all available processor time until a timeout.
     ///
-    /// - Parameter unacknowledged: The number of bytes of the connection that the server's kernel has not acknowledged.
-    ///   As long as there are some, the network is slow, and the server may read the rest.
-    func isUnreadAfterResponse(at now: BootInstant, unacknowledged: @autoclosure () -> Int) -> Bool {
-        let isWaiting =
+    /// - Parameter readBytes: Returns how many bytes of the connection have been read, if bytes wait to be read, and the
+    ///   server's kernel has acknowledged all bytes that were sent. Otherwise returns `nil`: the server or the network
+    ///   is slow.
+    func isStuckAfterResponse(at now: BootInstant, readBytes: () -> UInt64?) -> Bool {
+        let mayBeStuck =
             hasCompleteResponse && stop == nil && !isSent && flow.directions.isEmpty
-            && handle.long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 && unacknowledged() == 0
-        return unreadRequestTracker.exceeds(
-            IdleTracker.unreadRequestTimeout,
+            && handle.long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0
+        return stuckTracker.exceeds(
+            IdleTracker.stuckTimeout,
             at: now,
-            bytes: isWaiting ? currentBytesSent : nil
+            bytes: mayBeStuck ? readBytes().map { currentBytesSent + Int64(clamping: $0) } : nil
         )
     }
 

@@ -78,11 +78,9 @@ extension Transfer {
     ///
     /// A server that does not need the request's body may send the response, and then reset the stream with `NO_ERROR`.
     /// The response must not be discarded because of that (RFC 9113 §8.1). libcurl 7.88.1 reports an error if it has
-    /// not sent the whole body by then. It does not name the server's code for `NO_ERROR`, and other codes do not change
-    /// a complete response either. The exception is `PROTOCOL_ERROR`: the response is malformed, and must not be used
-    /// (RFC 9113 §8.1.1).
+    /// not sent the whole body by then. Its message is empty in this case, and names every other code.
     private func isOnlyRequestRefused(by code: CURLcode) -> Bool {
-        code == CURLE_HTTP2_STREAM && stop == nil && hasCompleteResponse && !violatesHTTP2(code)
+        code == CURLE_HTTP2_STREAM && stop == nil && hasCompleteResponse && handle.errorMessage == nil
     }
 
     /// Whether the response to the last request is final and its whole body was accepted. `false` if the head does not

@@ -62,8 +62,7 @@ final class Transfer {
     var times: TransferTimes
     var deadlines: TransferDeadlines
     var idleTracker = IdleTracker()
-    /// Measures how long the request has not been sent any further after a complete response.
-    var unreadRequestTracker = IdleTracker()
+    var stuckTracker = IdleTracker()
     var stop: Stop?
     var isFinished = false
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
@@ -145,7 +144,7 @@ final class Transfer {
         sending.addAgain()
         times.addAgain(at: reporter.elapsed)
         idleTracker = IdleTracker()
-        unreadRequestTracker = IdleTracker()
+        stuckTracker = IdleTracker()
         try requireNewConnection(connection != nil || request.unixSocketPath != nil)
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.

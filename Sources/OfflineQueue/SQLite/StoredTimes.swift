@@ -157,8 +157,8 @@ extension StoredTimes {
         )
     }
 
-    /// Returns the latest time of an ended boot, by its boot clock, at which a row was written. Returns 0, the start of
-    /// the boot, if there is none.
+    /// Returns the latest time of an ended boot, by its boot clock, at which a request was created or ended, or a closure
+    /// began. Returns 0, the start of the boot, if there is none.
     ///
     /// - Parameter offset: The difference between the clocks at the end of the boot.
     private func lastTime(ofBoot boot: Int64, offset: Int64) throws -> Int64 {
@@ -173,7 +173,7 @@ extension StoredTimes {
                 UNION ALL SELECT min(boot_finished_at, finished_at - :offset) FROM history
                 WHERE finished_boot = :boot
                 UNION ALL SELECT min(boot_not_before, not_before - :offset) - closure FROM lane
-                WHERE not_before IS NOT NULL
+                WHERE not_before IS NOT NULL AND closure >= 0
             ) WHERE time BETWEEN 0 AND 316000000000
             """,
             ["boot": boot, "offset": offset]
