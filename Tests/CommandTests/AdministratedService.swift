@@ -28,8 +28,7 @@ final class AdministratedService {
             withDestinationPath: Command.path
         )
         // The commands need no other user.
-        try directory.write(Array("#!/bin/sh\nexec \"$@\"\n".utf8), to: "bin/sudo")
-        try NetwatchTestSupport.shell("chmod +x \(directory.file("bin/sudo"))")
+        _ = try directory.writeScript("exec \"$@\"", to: "bin/sudo")
     }
 
     deinit {

@@ -7,7 +7,8 @@ internal import Testing
     @Test func `decoding errors use JSON terms and paths`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         for (message, words) in [
-            ("[]", "the body must be an object"), ("3", "the body must be an object"),
+            ("[]", "the body is an array; it must be an object"),
+            ("3", "the body is `3`; it must be an object"),
             ("{", "it is not valid JSON"), ("{}", "`url` is missing"),
             (#"{"url":3}"#, "`url` is `3`; it must be a string"),
             (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` is a string; it must be a number"),

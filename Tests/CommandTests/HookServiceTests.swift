@@ -12,9 +12,7 @@ internal import Testing
     }
 
     private func program(_ commands: String) throws -> String {
-        let path = try directory.write(Array("#!/bin/sh\n\(commands)\n".utf8), to: "program")
-        chmod(path, 0o755)
-        return path
+        try directory.writeScript(commands, to: "program")
     }
 
     /// The configuration of a host that is down, and of a program that reports it.

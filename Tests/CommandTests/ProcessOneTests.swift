@@ -64,8 +64,7 @@ struct ProcessOneTests {
     }
 
     @Test func `the service reaps orphans, and keeps the exit statuses of its own programs`() async throws {
-        let path = try directory.write(Array("#!/bin/sh\n(sleep 0.1 &)\nexit 3\n".utf8), to: "program")
-        chmod(path, 0o755)
+        let path = try directory.writeScript("(sleep 0.1 &)\nexit 3", to: "program")
         // Programs with different arguments run at the same time.
         let hooks = (0..<20).map { "[[hook]]\nprogram = \"\(path)\"\narguments = [\"\($0)\"]\n" }
         let host = "[[host]]\nname = \"closed\"\ntcp = \"127.0.0.1:1\"\nfall = 1\n"

@@ -28,4 +28,18 @@ extension ScratchDirectory {
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         return path
     }
+
+    /// Writes a shell script and returns its path.
+    ///
+    /// A process that another test has just forked has a copy of the file's descriptor until execve(2). Meanwhile the
+    /// kernel would refuse to run the script (ETXTBSY). It also refuses a read lease (fcntl_locking(2)), so this function
+    /// waits until there can be one.
+    package func writeScript(_ commands: String, to name: String) throws -> String {
+        let path = try write(Array("#!/bin/sh\n\(commands)\n".utf8), to: name)
+        chmod(path, 0o755)
+        let script = FileDescriptor(owning: try systemCall("open") { open(path, O_RDONLY | O_CLOEXEC) })
+        let setLease: CInt = 1024  // F_SETLEASE, which Swift does not import
+        while fcntl(script.rawValue, setLease, F_RDLCK) != 0, errno == EAGAIN { usleep(1000) }
+        return path
+    }
 }

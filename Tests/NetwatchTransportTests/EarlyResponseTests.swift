@@ -38,13 +38,16 @@ struct EarlyResponseTests {
             #expect(record.metrics?.reusedConnection == isReused)
             #expect((record.metrics?.requestBodyBytes ?? .max) < 300_000)
         }
+        withExtendedLifetime(server) {}
     }
 
     /// The server permits the rest of the body three seconds after its response.
     @Test func `the whole body is sent to a server that responds first and reads later`() async throws {
-        let record = await engine.run(upload(to: try HostileHTTP2Server("answered-early")))
+        let server = try HostileHTTP2Server("answered-early")
+        let record = await engine.run(upload(to: server))
         #expect(record.hasSucceeded, "\(record.failure as Any)")
         #expect(record.head?.status == 204 && record.metrics?.requestBodyBytes == 300_000)
+        withExtendedLifetime(server) {}
     }
 
     @Test(arguments: [
@@ -58,5 +61,6 @@ struct EarlyResponseTests {
         let record = await engine.run(upload(to: server))
         #expect(record.failure?.code == 92 && record.failure?.phase == .response, "\(record.failure as Any)")
         #expect(record.text == text)
+        withExtendedLifetime(server) {}
     }
 }

@@ -173,7 +173,7 @@ extension StoredTimes {
                 UNION ALL SELECT min(boot_finished_at, finished_at - :offset) FROM history
                 WHERE finished_boot = :boot
                 UNION ALL SELECT min(boot_not_before, not_before - :offset) - closure FROM lane
-                WHERE not_before IS NOT NULL AND closure >= 0
+                WHERE not_before IS NOT NULL
             ) WHERE time BETWEEN 0 AND 316000000000
             """,
             ["boot": boot, "offset": offset]

@@ -14,9 +14,7 @@ internal import Testing
 
     /// Creates a program that runs commands of the shell. `$1` is the path of a file for its results.
     private func program(_ commands: String, timeout: Duration = .seconds(60)) throws -> HookProgram {
-        let path = try directory.write(Array("#!/bin/sh\n\(commands)\n".utf8), to: "program")
-        chmod(path, 0o755)
-        var program = HookProgram(path: path)
+        var program = HookProgram(path: try directory.writeScript(commands, to: "program"))
         program.arguments = [directory.file("result")]
         program.timeout = timeout
         return program

@@ -26,7 +26,6 @@ internal import Testing
         "history SET finished_at = finished_at + 86400000",
         "lane SET boot_not_before = boot_not_before + 86400000 WHERE not_before IS NOT NULL",
         "lane SET not_before = not_before + 86400000 WHERE not_before IS NOT NULL",
-        "lane SET closure = closure - 86400000 WHERE not_before IS NOT NULL",
     ])
     func `after a boot without synchronization, a damaged time of one row expires no other request`(
         change: String
