@@ -123,7 +123,9 @@ package struct HostileHTTP2Server {
                     [status_head(stream, b'204', END_STREAM), rst(stream, 1), None],
                 'answered-sized': lambda: [sized_head(stream, b'4'), frame(DATA, END_STREAM, stream, b'part'),
                     rst(stream, 0), None],
-                'answered-early': lambda: [status_head(stream, b'204', END_STREAM), 3, windows(stream), None],
+                # Without a further frame, libcurl 7.88.1 does not notice that it has sent the whole body.
+                'answered-early': lambda: [status_head(stream, b'204', END_STREAM), 3, windows(stream), 1,
+                    frame(PING, 0, 0, bytes(8)), None],
                 'answered-truncated': lambda: [sized_head(stream, b'5'), frame(DATA, 0, stream, b'part'),
                     rst(stream, 0), None],
                 'answered-unsized': lambda:
