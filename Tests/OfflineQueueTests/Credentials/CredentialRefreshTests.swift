@@ -103,7 +103,8 @@ internal import Testing
         let resolver = try await makeResolver(refreshing: token)
         let rejecting = FakeSender { _ in .status(401) }
         let sender = CredentialSender(sender: rejecting, resolver: resolver)
-        let attempt = Attempt.toExample(id: "a") { rejecting.attempts.isEmpty }
+        // The sender keeps its attempts.
+        let attempt = Attempt.toExample(id: "a") { [weak rejecting] in rejecting?.attempts.isEmpty == true }
         guard case .failure(let failure) = await sender.send(attempt) else {
             Issue.record("the response counts")
             return
