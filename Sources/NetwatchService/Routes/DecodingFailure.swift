@@ -96,7 +96,7 @@ private struct JSONValue: CustomStringConvertible {
         case is [String: Any]: description = "an object"
         case is [Any]: description = "an array"
         case is NSNull: description = "`null`"
-        // A text in place of a number may be a secret.
+        // A text where a number belongs may be a secret.
         case is String: description = "a string"
         default:
             guard let data = try? JSONSerialization.data(withJSONObject: value, options: .fragmentsAllowed)
