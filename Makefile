@@ -50,7 +50,7 @@ page: release
 	@scripts/setup $(DEMO_PACKAGES) -- $(PAGE_PACKAGES)
 	@scripts/check-page
 
-## sanitize: run the tests of the targets that have concurrency of their own under the thread sanitizer
+## sanitize: run the tests of the targets with concurrent code under the thread sanitizer
 sanitize:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/sanitize

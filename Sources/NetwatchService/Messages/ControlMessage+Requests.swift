@@ -50,7 +50,7 @@ extension ControlMessage {
         /// Why the request is not delivered, for people.
         package var reason: String?
         /// What a pending or blocked request waits for: `network`, `portal`, `retry`, `lane`, `slot`, `pace`,
-        /// `rate`, `constraint`, `resources`, `earlier`, `dependencies`, `time` or `resume`.
+        /// `budget`, `rate`, `constraint`, `resources`, `earlier`, `dependencies`, `time` or `resume`.
         package var waitsFor: String?
         /// The id of the request for which this one waits, if `waitsFor` is `earlier` or `dependencies`; `nil` from
         /// services of earlier versions.

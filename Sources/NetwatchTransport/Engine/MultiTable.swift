@@ -12,9 +12,8 @@ struct MultiTable {
         /// The transfer, if it is bound to an interface or address; `nil` if not. A bound transfer gets a separate
         /// handle, because no other transfer may use its connection.
         let boundTransfer: TransferID?
-        /// Whether all connections use HTTP/1.1, because the request requires it or because of ``HTTP1Origins``. With a
-        /// common handle, libcurl might select an
-        /// open HTTP/2 connection.
+        /// Whether all connections use HTTP/1.1, because the request requires it or because of ``HTTP1Origins``. With
+        /// a common handle, libcurl might select an open HTTP/2 connection.
         let usesHTTP1: Bool
         /// The generation of the pool's connections to which the handle belongs.
         fileprivate let generation: Int

@@ -304,9 +304,10 @@ extension PathMonitor {
         /// The number of changes of the published statuses. The first status of a target is not a change.
         package var statusChanges = 0
         /// The number of verdicts on addresses that only the lookup of all addresses at
-        /// ``Configuration/auditInterval`` has corrected. 0 unless the monitor or the kernel has a fault. A fault may
-        /// remain uncounted: after each notification another lookup of all addresses corrects the verdicts, and
-        /// notifications at shorter intervals than this one postpone the counted lookup.
+        /// ``Configuration/auditInterval`` has corrected. 0 unless the monitor has a fault or the kernel changes a path
+        /// without a notification, for example after an ICMP redirect. A fault may remain uncounted: after each
+        /// notification another lookup of all addresses corrects the verdicts, and notifications at shorter intervals
+        /// than this one postpone the counted lookup.
         package var auditCorrections = 0
 
         mutating func add(_ batch: EventSocket.Batch) {

@@ -118,7 +118,7 @@ public actor OfflineQueue {
         /// same as the interval of other background work: 60 s.
         package var resealInterval: Duration = Sweeper.longestPause
 
-        /// How long a lane waits for the first state of its host's gate. Default 2.5 s.
+        /// How long a lane waits for the first state of its gate. Default 2.5 s.
         package var gateTimeout: Duration = Scheduler.Settings().gateTimeout
 
         /// How long attempts continue after the path to their host was lost. Default 3 s.
@@ -298,8 +298,8 @@ extension OfflineQueue {
     /// unreachable: without arguments all requests, otherwise those of some lanes.
     ///
     /// Requests that are held for ``HoldReason/trust``, ``HoldReason/configuration`` or ``HoldReason/auth`` are
-    /// released. Other held requests, scheduled requests and paused lanes continue to wait. Each lane sends at least
-    /// one request at once. Further retries follow within the retry budget; see
+    /// released. Other held requests, scheduled requests and paused lanes continue to wait. As soon as it has a slot,
+    /// each lane sends one request. Further retries follow within the retry budget; see
     /// <doc:BeingAGoodCitizen#The-retry-budget>. The call does not wait for the attempts. If the queue is not running,
     /// the call does nothing and returns an empty array.
     ///

@@ -8,8 +8,9 @@ extension StoreTransaction {
 
     /// Returns whether a request has expired.
     ///
-    /// During the boot in which it was enqueued, the boot clock decides. After a reboot the wall clock decides. It is
-    /// trusted only if it is synchronized, or if the machine has already run for the request's time to live.
+    /// In the boot to which its times belong (``StoredTimes``), the boot clock decides. Otherwise the wall clock
+    /// decides. It is trusted only if it is synchronized, or if the machine has already run for the request's time to
+    /// live.
     func isExpired(_ row: StoredRow) throws -> Bool {
         if try row["boot"] == environment.boot { return try row["boot_expire_at"] <= clock.sinceBoot }
         return try row["expire_at"] <= now.milliseconds

@@ -49,12 +49,12 @@ struct SchedulerLane: Hashable, Sendable {
     var isHeld = false
     /// Whether the lane was closed, and may have only one request in flight until the server responds.
     var isHalfOpen = false
-    /// `nil` unless the lane waits for the first success after an outage.
+    /// `nil` unless the lane waits for the first success after an outage or an opening by a response.
     var canary: Canary?
-    /// A number that increases at each closure, path change and flush. An attempt that was claimed in an earlier epoch
-    /// does not close the lane again.
+    /// A number that increases at each closure, path change, flush and opening by a response. An attempt that was
+    /// claimed in an earlier epoch does not close the lane again.
     var epoch = 0
-    /// The epoch of the last path change or flush.
+    /// The epoch of the last path change, flush or opening by a response.
     var resetEpoch = 0
     /// The hold reasons whose requests the next claim releases. Unless this is `nil`, the claim also makes all pending
     /// requests due.
@@ -66,7 +66,7 @@ struct SchedulerLane: Hashable, Sendable {
     var isRequested = false
     /// The time until which the retry budget has postponed retries of the lane.
     var retriesPostponedUntil: Moment = .zero
-    /// Whether the last attempt that the server decided got no response.
+    /// Whether the last attempt that counts as the server's failure got no response.
     var isUnanswered = false
     /// When a response to another lane or to a probe last opened the lane, or when the lane's first attempt after this
     /// opening began; `nil` if none did.

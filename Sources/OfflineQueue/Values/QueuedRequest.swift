@@ -84,8 +84,9 @@ public struct QueuedRequest: Hashable, Sendable {
     /// The reason why a pending or blocked request waits; `nil` if it is about to be tried.
     ///
     /// Only a running queue reports ``QueuedReason/notReachable``, ``QueuedReason/captivePortal(page:)``,
-    /// ``QueuedReason/noFreeSlot``, ``QueuedReason/paced``, ``QueuedReason/localShortage``, and
-    /// ``QueuedReason/laneClosed`` for a lane that is closed after failures.
+    /// ``QueuedReason/noFreeSlot``, ``QueuedReason/paced``, ``QueuedReason/rateLimited``, ``QueuedReason/retryBudget``,
+    /// ``QueuedReason/constraint(_:)``, ``QueuedReason/localShortage``, and ``QueuedReason/laneClosed`` for a lane that
+    /// is closed after failures.
     public internal(set) var waitReason: QueuedReason?
     /// The maximum number of requests in flight to the request's origin, if signs of overload have lowered it and
     /// ``waitReason`` is ``QueuedReason/noFreeSlot``; otherwise `nil`.

@@ -28,7 +28,7 @@ enum ModelCheck {
         /// on a busy machine. Nothing corrects a wrong status without an audit.
         var timeout: Duration = .seconds(30)
 
-        /// Chooses one of the 24 combinations of settings by the seed.
+        /// Chooses one of the 48 combinations of settings by the seed.
         init(seed: UInt64) {
             settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
             filtersRoutes = seed & 2 == 0
