@@ -244,7 +244,7 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// For the thread sanitizer, CI builds only the targets that have concurrency of their own. `make nightly` builds all.
+// For the thread sanitizer, CI builds only the targets with concurrent code. `make nightly` builds all.
 if sanitizer == "thread", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
     let omitted: Set = [
         "netwatch", "NetwatchTests", "CommandTests", "GuideTests", "ClientExample", "QueueExample",

@@ -28,7 +28,7 @@ final class AdministratedService {
             withDestinationPath: Command.path
         )
         // The commands need no other user.
-        _ = try directory.writeScript("exec \"$@\"", to: "bin/sudo")
+        try directory.writeScript("exec \"$@\"", to: "bin/sudo")
     }
 
     deinit {

@@ -34,6 +34,7 @@ extension ScratchDirectory {
     /// A process that another test has just forked has a copy of the file's descriptor until execve(2). Meanwhile the
     /// kernel would refuse to run the script (ETXTBSY). It also refuses a read lease (fcntl_locking(2)), so this function
     /// waits until there can be one.
+    @discardableResult
     package func writeScript(_ commands: String, to name: String) throws -> String {
         let path = try write(Array("#!/bin/sh\n\(commands)\n".utf8), to: name)
         chmod(path, 0o755)

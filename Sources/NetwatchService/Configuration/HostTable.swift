@@ -25,17 +25,20 @@ struct HostTable {
         self.entries.require("url", with: ["http-version"])
         let version: HTTPVersion? = self.entries.choice("http-version")
         let check = check(status)
-        if version == .http2, case .web(let url, _)? = check, (try? Origin(url: url))?.scheme == "http" {
-            self.entries.report(
-                "`http-version` is \"2\", but `url` begins with `http://`; it must be \"1.1\", or the URL https",
-                at: "http-version"
-            )
-        }
+        if case .web(let url, _)? = check { refuse(version, of: url) }
         name = readName(check)
         guard faults.isEmpty, let check, let name else { return }
         var host = WatchedHost(name: name, check: check, defaults: settings)
         host.httpVersion = version
         self.host = host
+    }
+
+    private mutating func refuse(_ version: HTTPVersion?, of url: String) {
+        do throws(QueueError) {
+            try RequestChecks.check(version, of: url)
+        } catch {
+            entries.report(error.message, at: "http-version")
+        }
     }
 
     private mutating func readPace(into settings: inout HostDefaults) {

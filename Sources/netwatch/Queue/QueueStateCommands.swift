@@ -12,8 +12,8 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
             Ends the current delays between attempts to all servers, and also tries requests whose host seems \
             unreachable. A request still waits if it is paused or scheduled for later, or if a constraint or a \
-            rate limit delays it. The number of retries to an origin is limited: each lane sends at least one at once, \
-            and the others follow as the limit permits. `netwatch queue list` shows what each request waits for.
+            rate limit delays it. The number of retries to an origin is limited: each lane sends one as soon as it has a \
+            slot, and the others follow as the limit permits. `netwatch queue list` shows what each request waits for.
 
             A flush also ends the pauses that servers have asked for with Retry-After, and the pauses after failures. \
             An overloaded server then needs longer to recover, so frequent flushes slow down delivery.

@@ -124,7 +124,7 @@ extension ConfigurationReaderTests {
         ("[[host]]\nurl = \"https://a/\"\nhttp-version = \"3\"", "must be \"1.1\" or \"2\""),
         (
             "[[host]]\nurl = \"http://a/\"\nhttp-version = \"2\"",
-            "0:3:1: host: `http-version` is \"2\", but `url` begins with `http://`; it must be \"1.1\", or the URL https"
+            "0:3:1: host: the HTTP version is `2`, but the URL begins with `http://`; it must be `1.1`, or the URL https"
         ),
         ("[[host]]\ntcp = \"a:443\"\nhttp-version = \"2\"", "`http-version` requires `url`"),
         (

@@ -40,15 +40,16 @@ struct AuditTests {
         return PathMonitor(configuration: configuration)
     }
 
-    @Test func `a missed notification is counted as a correction of the audit`() throws {
+    @Test func `a missed notification is counted as a correction of the audit`() async throws {
         let testbed = try VethTestbed()
         let monitor = monitor(in: testbed) { $0.faults.ignoredClasses = [.route] }
-        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        let (statuses, watch) = monitor.record(VethTestbed.remoteAddress)
         #expect(monitor.audit() == 0)
         try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
         #expect(monitor.audit() == 1)
         #expect(monitor.audit() == 1)
-        #expect(watch.status.reason == nil || watch.status.reason == .blackhole)
+        try await statuses.waitForLast { $0.reason == .blackhole }
+        watch.cancel()
     }
 
     @Test func `a change with a notification is not counted as a correction of the audit`() throws {
