@@ -10,7 +10,9 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         gates[endpoint]!.route = route
-        guard old.state != nil else { return abortUnknown(endpoint, after: old, now: now, &actions) }
+        if old.route == nil, old.state == nil || old.state == .unknown {
+            return firstPathFound(endpoint, after: old, now: now, &actions)
+        }
         actions.append(.dropConnections)
         pathReturned(to: endpoint, now: now)
         if let route, route == old.route {
@@ -25,8 +27,11 @@ extension Scheduler {
             actions.append(.abort(endpoint))
         }
         // An attempt that starts again would use a path that was not probed for portals.
-        let isChecked = gates[endpoint]!.lanes.contains { self.isChecked(lanes[$0]!.origin) }
-        actions.append(isChecked ? .abort(endpoint) : .restartStalled(endpoint))
+        actions.append(isChecked(endpoint) ? .abort(endpoint) : .restartStalled(endpoint))
+    }
+
+    private func isChecked(_ endpoint: Endpoint) -> Bool {
+        gates[endpoint]!.lanes.contains { isChecked(lanes[$0]!.origin) }
     }
 
     /// Starts the time in which failures are expected, because addresses or names do not work yet.
@@ -35,14 +40,18 @@ extension Scheduler {
         gates[endpoint]!.reconnectsUntil = lastReconnectEnds
     }
 
-    /// Handles an endpoint whose first state is reachable. Idle connections stay open, so that requests can reuse them.
-    /// The session itself watches the paths of its connections.
+    /// Handles the first known path to an endpoint, for example when a slow name server has answered. Idle connections
+    /// stay open, so that requests can reuse them. The session itself watches the paths of its connections.
     ///
-    /// If the state arrives after ``Settings/gateTimeout``, lanes have not waited for it. Their attempts may use
-    /// another path, and are aborted.
-    private func abortUnknown(_ endpoint: Endpoint, after old: Gate, now: Moment, _ actions: inout [Action]) {
-        let isLate = now >= old.since + settings.gateTimeout
-        if isLate, isSending(to: endpoint) { actions.append(.abort(endpoint)) }
+    /// Attempts that began before continue: the kernel has chosen their path, and nothing shows that it has changed.
+    private mutating func firstPathFound(
+        _ endpoint: Endpoint,
+        after old: Gate,
+        now: Moment,
+        _ actions: inout [Action]
+    ) {
+        if old.state == .unknown { pathReturned(to: endpoint, now: now) }
+        if isSending(to: endpoint), !isChecked(endpoint) { actions.append(.restartStalled(endpoint)) }
     }
 
     private func isSending(to endpoint: Endpoint) -> Bool {

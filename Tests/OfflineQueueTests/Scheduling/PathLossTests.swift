@@ -99,16 +99,18 @@ internal import Testing
         #expect(ends(second) == [.endLost(.https("a"), begunBefore: .seconds(3))])
     }
 
-    @Test func `the first known path does not abort attempts that must not be repeated`() {
+    @Test func `the first known path ends no attempt that began while the state was unknown`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         let claim = claims(scheduler.handle(.gate(.https("a"), .unknown), now: .zero))
         #expect(claim.count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
-        let found = ends(scheduler.handle(.gate(.https("a"), route(1)), now: .seconds(1)))
-        #expect(found == [.abort(.https("a"))])
+        let found = scheduler.handle(.gate(.https("a"), route(1)), now: .seconds(1))
+        #expect(ends(found).isEmpty && found.contains(.restartStalled(.https("a"))))
         let later = ends(scheduler.handle(.wake, now: .seconds(60)))
         #expect(later.isEmpty)
+        let moved = ends(scheduler.handle(.gate(.https("a"), route(2, generation: 2)), now: .seconds(61)))
+        #expect(moved == [.abort(.https("a"))])
     }
 
     @Test func `another path aborts repeatable attempts immediately, without a loss in between`() {
@@ -119,14 +121,15 @@ internal import Testing
         #expect(over == [.endLost(.https("a"), begunBefore: .seconds(1))], "the others end later")
     }
 
-    @Test func `a late first gate state aborts attempts, because they may use another path`() {
+    @Test func `a late first gate state ends no attempt`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         let timeout = Scheduler.Settings().gateTimeout
         #expect(claims(scheduler.handle(.wake, now: timeout)).count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: timeout)
         let word = scheduler.handle(.gate(.https("a"), route(2)), now: timeout + .seconds(1))
-        #expect(ends(word) == [.abort(.https("a"))] && !word.contains(.dropConnections))
+        #expect(ends(word).isEmpty && !word.contains(.dropConnections))
+        #expect(word.contains(.restartStalled(.https("a"))))
     }
 
     @Test func `a first gate state in time ends no attempt that a flush started`() {
