@@ -12,7 +12,7 @@ public import NetworkReachability
 /// - ``generate204(_:timeout:)`` needs no announcement. It requests a URL with a known, empty response. Another
 ///   response shows that a portal has responded instead of the server.
 ///
-/// Requests use the given path and follow no redirect; see ``HTTPProbe``.
+/// Requests follow no redirect, and are routed as those of ``HTTPProbe``.
 public struct CaptivePortalProbe: Probe, RacingProbe {
     private enum Question: Hashable, Sendable {
         case api

@@ -5,8 +5,9 @@ public import NetworkReachability
 
 /// A probe that checks whether an HTTP(S) server responds as expected.
 ///
-/// The request uses the given path and a separate connection. It sends no cookies, uses no proxy and follows no
-/// redirect: a redirect counts as a response with a status of 300 to 399.
+/// The request uses a separate connection, for which the kernel chooses the route, as for the connections of programs.
+/// Only an interface and a source address that `PathOptions` require are bound. The request sends no cookies, uses no
+/// proxy and follows no redirect: a redirect counts as a response with a status of 300 to 399.
 ///
 /// The host in the URL decides where the request goes:
 ///

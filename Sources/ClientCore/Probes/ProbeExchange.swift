@@ -120,7 +120,7 @@ extension TransferRequest {
         self.init(url: url.absoluteString)
         // A cache must not answer a probe (RFC 9111 §5.2.1.4).
         headers = [Header("Cache-Control", "no-cache"), Header("User-Agent", Self.defaultUserAgent)]
-        binding = paths.first?.binding
+        binding = paths.first?.requiredBinding
         if let host, url.names(host) { candidates = paths.map(\.candidate) }
         connectTimeout = timeout
         totalTimeout = timeout

@@ -26,12 +26,16 @@ package struct SocketBinding: Hashable, Sendable {
     /// - Throws: ``SystemError`` of `setsockopt` or `bind`, with `EADDRNOTAVAIL` if no interface has the source
     ///   address.
     package func apply(to socket: CInt) throws(SystemError) {
+        if interfaceIndex != 0 { try bindToInterface(socket) }
+        if let source { try bind(socket, to: source) }
+    }
+
+    private func bindToInterface(_ socket: CInt) throws(SystemError) {
         do throws(SystemError) {
             try set(SO_BINDTOIFINDEX, of: SOL_SOCKET, on: socket, to: CInt(bitPattern: interfaceIndex))
         } catch  where error.errno == EPERM || error.errno == ENOPROTOOPT {
-            // Bind only the source address.
+            // Only the source address is bound.
         }
-        if let source { try bind(socket, to: source) }
     }
 
     private func bind(_ socket: CInt, to source: IPAddress) throws(SystemError) {

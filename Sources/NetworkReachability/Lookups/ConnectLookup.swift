@@ -26,7 +26,8 @@ enum ConnectLookup {
             source: source,
             isLocal: source == address,
             prefixLength: 0,
-            table: 0
+            table: 0,
+            required: options.source == nil ? [] : .source
         )
         return AddressVerdict(.reachable(path))
     }

@@ -103,8 +103,16 @@ struct PathDecision {
             source: source(of: route),
             isLocal: isLocal,
             prefixLength: tableRoute?.prefixLength ?? route.prefixLength,
-            table: tableRoute?.table ?? route.table
+            table: tableRoute?.table ?? route.table,
+            required: required
         )
+    }
+
+    private var required: NetworkPath.Required {
+        var properties: NetworkPath.Required = []
+        if query.outputInterface != 0 { properties.insert(.interface) }
+        if query.source != nil { properties.insert(.source) }
+        return properties
     }
 
     private var tableRoute: Route? {

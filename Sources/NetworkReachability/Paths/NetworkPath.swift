@@ -33,6 +33,15 @@ public struct NetworkPath: Hashable, Sendable {
     /// The ID of the routing table that contains the matching route: 254 for the main table, 255 for the local table.
     /// Policy rules can select other tables. 0 if netlink is unavailable.
     public let table: UInt32
+    /// The properties that ``PathOptions`` require. The kernel chose the others.
+    private let required: Required
+
+    /// Properties of a path that may be required.
+    struct Required: OptionSet, Hashable {
+        let rawValue: UInt8
+        static let interface = Self(rawValue: 1)
+        static let source = Self(rawValue: 2)
+    }
 
     init(
         destination: IPAddress,
@@ -41,7 +50,8 @@ public struct NetworkPath: Hashable, Sendable {
         source: IPAddress?,
         isLocal: Bool,
         prefixLength: Int,
-        table: UInt32
+        table: UInt32,
+        required: Required = []
     ) {
         self.destination = destination
         interfaceIndex = interface?.index ?? 0
@@ -54,6 +64,7 @@ public struct NetworkPath: Hashable, Sendable {
         self.isLocal = isLocal
         shortPrefixLength = UInt8(clamping: prefixLength)
         self.table = table
+        self.required = required
     }
 
     /// Returns whether both paths have the same interface, source address and gateway.
@@ -63,22 +74,30 @@ public struct NetworkPath: Hashable, Sendable {
 }
 
 extension NetworkPath {
-    /// The destination and the socket binding with which a connection uses this path.
+    /// The destination and the socket binding of a connection as programs make it.
     package var candidate: ConnectionCandidate {
         let needsZone = destination.isLinkLocal && destination.zone == 0
         return ConnectionCandidate(
             needsZone ? destination.inZone(interfaceIndex) : destination,
-            binding: binding
+            binding: requiredBinding
         )
     }
 
-    /// The interface and source address to which a socket must be bound to use this path.
-    package var binding: SocketBinding {
+    /// The binding of a socket that may use no other path.
+    ///
+    /// The kernel looks up the route of a bound socket with the interface and the source address. Rules and routes that
+    /// depend on them may then select another gateway than for other sockets, or refuse the connection.
+    package var binding: SocketBinding { binding(to: [.interface, .source]) }
+
+    /// The binding of a socket for whose connections ``PathOptions`` were set. Without options, nothing is bound.
+    package var requiredBinding: SocketBinding { binding(to: required) }
+
+    private func binding(to properties: Required) -> SocketBinding {
         // The interface of a local path is loopback. A socket that is bound to loopback cannot reach the addresses of
         // other interfaces.
         SocketBinding(
-            interfaceIndex: isLocal ? 0 : interfaceIndex,
-            source: source,
+            interfaceIndex: properties.contains(.interface) && !isLocal ? interfaceIndex : 0,
+            source: properties.contains(.source) ? source : nil,
             family: destination.family
         )
     }

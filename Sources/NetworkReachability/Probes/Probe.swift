@@ -3,7 +3,7 @@
 /// A ``PathMonitor`` only knows whether packets could leave this machine. Still, a failed probe does not make a target
 /// unreachable, because a network that drops the probe's packets may carry other packets.
 ///
-/// A custom probe must use the given path. It must also limit its duration and the amount of data that it reads.
+/// A custom probe should connect as the programs do for which the path is watched. It must limit its duration and the amount of data that it reads.
 public protocol Probe: Sendable {
     /// The name of the probe in messages and machine-readable output, such as `tcp 443` or `https`.
     var name: String { get }

@@ -2,8 +2,8 @@ internal import NetwatchEventLoop
 
 /// A probe that makes a TCP connection and closes it immediately, without sending data over it.
 ///
-/// The probe connects to the path's destination, from the path's interface and source address. The sockets belong to
-/// the network namespace of the process.
+/// The probe connects to the path's destination as programs do: the kernel chooses the route. Only an interface and a
+/// source address that ``PathOptions`` require are bound. The sockets belong to the network namespace of the process.
 ///
 /// If the host has several addresses, a ``PathValidator`` makes the probe try them in turn, as clients do (RFC 8305).
 /// The next attempt starts 250 ms after the previous one, or as soon as the previous one fails.

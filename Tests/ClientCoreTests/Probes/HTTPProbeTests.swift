@@ -245,27 +245,21 @@ internal import Testing
     .timeLimit(.minutes(5))
 )
 struct HTTPProbePathTests {
-    @Test func `a probe uses the given path, not the preferred route`() async throws {
+    @Test func `a probe uses the interface that the watch requires, otherwise the preferred route`()
+        async throws
+    {
         let testbed = try TwoCableTestbed()
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
         let engine = try TransferEngine(networkNamespace: testbed.near.path)
         let monitor = PathMonitor(of: testbed.near)
         let host = try #require(NetworkHost(TwoCableTestbed.host))
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(.host(host)) { statuses.record($0) }
-        defer { watch.cancel() }
-        try await statuses.waitForLast { $0.path?.interfaceName == "near1" }
-        let second = try #require(watch.status.path)
-        try testbed.preferFirstCable()
-        try await statuses.waitForLast { $0.path?.interfaceName == "near0" }
-        let first = try #require(watch.status.path)
-        try testbed.near.ip("route add \(TwoCableTestbed.host) via 203.0.113.2")
-
         let probe = try HTTPProbe(url: server.url, engine: engine)
-        for path in [first, second, first] {
+        for interface in ["near0", nil, "near1"] {
+            var options = PathOptions()
+            options.interface = interface
+            let path = try #require(monitor.watch(.host(host), options: options) { _ in }.status.path)
             #expect(await probe.run(to: host, over: path).validation == .valid)
         }
-        let sources = [testbed.first.source, testbed.second.source, testbed.first.source]
-        #expect(server.peers == sources)
+        #expect(server.peers == [testbed.first.source, testbed.second.source, testbed.second.source])
     }
 }

@@ -4,7 +4,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 @Suite struct NetworkPathTests {
-    @Test func `a local path is probed without an interface binding`() {
+    @Test func `a socket is not bound to the loopback interface, and by default to nothing`() {
         let path = NetworkPath(
             destination: IPAddress("192.0.2.1")!,
             interface: .fake(1),
@@ -15,6 +15,8 @@ internal import Testing
             table: 255
         )
         #expect(path.binding.interfaceIndex == 0)
-        #expect(NetworkPath.to("198.51.100.7").binding.interfaceIndex == 2)
+        let other = NetworkPath.to("198.51.100.7")
+        #expect(other.binding.interfaceIndex == 2)
+        #expect(other.requiredBinding == SocketBinding(interfaceIndex: 0, source: nil, family: .ipv4))
     }
 }

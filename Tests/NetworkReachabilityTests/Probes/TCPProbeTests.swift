@@ -153,27 +153,39 @@ struct TCPProbePathTests {
         .host(try #require(NetworkHost(host)))
     }
 
-    @Test func `a probe uses the given path, not the preferred route`() async throws {
-        let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
-        let (statuses, watch) = monitor.record(try target(TwoCableTestbed.host))
-        defer { watch.cancel() }
-        try await statuses.waitForLast { $0.path?.interfaceName == "near1" }
-        let second = try #require(watch.status.path)
-        try testbed.preferFirstCable()
-        try await statuses.waitForLast { $0.path?.interfaceName == "near0" }
-        let first = try #require(watch.status.path)
-        try testbed.near.ip("route add \(TwoCableTestbed.host) via 203.0.113.2")
+    /// Returns the path to the host of the testbed.
+    private func path(_ change: (inout PathOptions) -> Void = { _ in }) throws -> NetworkPath {
+        var options = PathOptions()
+        change(&options)
+        let watch = monitor.watch(try target(TwoCableTestbed.host), options: options) { _ in }
+        return try #require(watch.status.path)
+    }
 
+    @Test func `a probe uses the interface that the watch requires, otherwise the preferred route`()
+        async throws
+    {
+        let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
+        let paths = [try path { $0.interface = "near0" }, try path(), try path { $0.interface = "near1" }]
         let probe = TCPProbe(port: server.port, timeout: .seconds(60), loop: loop)
-        for path in [first, second, first] {
-            #expect(await probe.run(to: nil, over: path).validation == .valid)
-        }
-        let sources = [testbed.first.source, testbed.second.source, testbed.first.source]
+        for path in paths { #expect(await probe.run(to: nil, over: path).validation == .valid) }
+        let sources = [testbed.first.source, testbed.second.source, testbed.second.source]
         #expect(await server.peers(atLeast: 3) == sources)
     }
 
+    @Test(arguments: ["oif near1", "oif near1 from 203.0.113.1"])
+    func `a rule for bound sockets affects a probe only if the watch requires the interface`(rule: String)
+        async throws
+    {
+        let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
+        let paths = [try path(), try path { $0.interface = "near1" }]
+        try testbed.near.ip("rule add \(rule) prohibit priority 80")
+        let probe = TCPProbe(port: server.port, timeout: .seconds(60), loop: loop)
+        #expect(await probe.run(to: nil, over: paths[0]).validation == .valid)
+        #expect(await probe.run(to: nil, over: paths[1]).validation == .failed("permission denied"))
+    }
+
     @Test func `a removed source address is named in the result`() async throws {
-        let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
+        let path = try path { $0.source = testbed.second.source }
         try testbed.near.ip("addr del 203.0.113.1/24 dev near1")
         let result = await TCPProbe(port: 9, timeout: .seconds(60), loop: loop).run(to: nil, over: path)
         #expect(result.validation == .failed("the source address no longer exists"))
@@ -181,7 +193,7 @@ struct TCPProbePathTests {
     }
 
     @Test func `an interface that is down or removed is named in the result`() async throws {
-        let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
+        let path = try path { $0.interface = "near1" }
         let probe = TCPProbe(port: 9, timeout: .seconds(60), loop: loop)
         try testbed.near.ip("link set near1 down")
         let down = await probe.run(to: nil, over: path)
