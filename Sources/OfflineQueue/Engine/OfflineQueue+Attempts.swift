@@ -227,7 +227,8 @@ extension OfflineQueue {
             responseLimit: awaitedResponses[request.id]?.limit,
             httpVersion: configuration.httpVersion(of: request.url),
             binding: binding,
-            mayStillBeSent: { await self.mayStillSend(claim) }
+            // A sender may keep the attempt, and the queue keeps its sender.
+            mayStillBeSent: { [weak self] in await self?.mayStillSend(claim) ?? false }
         )
     }
 
