@@ -178,10 +178,13 @@ struct TCPProbePathTests {
     {
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
         let paths = [try path(), try path { $0.interface = "near1" }]
-        try testbed.near.ip("rule add \(rule) prohibit priority 80")
+        // If there is no route, IPv4 sends the packets of a bound socket to the destination on the link. So the rule
+        // selects a gateway that does not exist.
+        try testbed.near.ip("route add default via 203.0.113.99 dev near1 table 77")
+        try testbed.near.ip("rule add \(rule) lookup 77 priority 80")
         let probe = TCPProbe(port: server.port, timeout: .seconds(60), loop: loop)
         #expect(await probe.run(to: nil, over: paths[0]).validation == .valid)
-        #expect(await probe.run(to: nil, over: paths[1]).validation == .failed("permission denied"))
+        #expect(await probe.run(to: nil, over: paths[1]).validation == .failed("no route to host"))
     }
 
     @Test func `a removed source address is named in the result`() async throws {
