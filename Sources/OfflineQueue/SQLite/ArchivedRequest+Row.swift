@@ -41,9 +41,9 @@ extension ArchivedRequest {
         lane = try row["label"]
         fifo = try row["mode"] == LaneKey.Mode.fifo
         priority = try row["priority"]
-        created = try row["created_at"]
+        created = try row.archivedDate("created_at")
         life = try row["life"]
-        expires = try row["expire_at"]
+        expires = try row.archivedDate("expire_at")
         scheduled = try row["scheduled_at"]
         maximumAttempts = try row["maximum_attempts"]
         key = row.isNull("key_value") ? nil : try Key(row)
@@ -82,6 +82,18 @@ extension ArchivedRequest {
 
     private var mayBeSentTwice: Bool {
         !atMostOnce && (key != nil || HTTPMethod.isIdempotent(method))
+    }
+}
+
+extension StoredRow {
+    /// Returns a date of a row as an export contains it: none is before 1970.
+    ///
+    /// While the wall clock shows a time shortly after 1970, ``StoredTimes`` moves the dates of older rows to before
+    /// 1970. The row keeps such a date, because it becomes right when the clock is set in the same boot. A date beyond
+    /// ``Timestamp/farthest`` is damaged and is returned unchanged, so that the checks find it.
+    fileprivate func archivedDate(_ column: String) throws -> Int64 {
+        let date: Int64 = try self[column]
+        return date < -Timestamp.farthest ? date : max(0, date)
     }
 }
 

@@ -47,4 +47,33 @@ internal import Testing
             "the other rows have the time of the ended boot"
         )
     }
+
+    @Test func `requests that are older than 1970 by a wrong clock can be read, and get their dates back`()
+        async throws
+    {
+        let store = try await directory.openStore(clock: clock)
+        try await fill(store)
+        clock.advance(.seconds(60))
+        let correct = clock.now.wall
+        clock.setWall(Timestamp(milliseconds: 5000))
+        _ = try await store.expire()
+        #expect(try await store.archive.inspect().findings.isEmpty)
+        #expect(try await creationTimes(store) == [0, 0, 0])
+        clock.setWall(correct)
+        _ = try await store.expire()
+        #expect(try await creationTimes(store) == Array(repeating: start.milliseconds, count: 3))
+        await store.close()
+        try edit(directory, "UPDATE request SET created_at = -2000000000000000 WHERE id = 'damaged'")
+        let other = try await directory.openStore(clock: clock)
+        #expect(try await other.archive.inspect().findings.count == 1, "no clock moves a date that far")
+    }
+
+    /// Returns the creation times in an export of the unfinished requests, in milliseconds since 1970.
+    private func creationTimes(_ store: SQLiteQueueStore) async throws -> [Int64] {
+        let rows = try await store.archive.rows(
+            after: ExportCursor(part: .waiting, position: 0),
+            bytes: 1 << 20
+        )
+        return try rows.map { try $0.content.get().request.created }
+    }
 }
