@@ -2,7 +2,7 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A query for the kernel's routing tables: which path would a packet of a TCP connection take?
+/// A query for the kernel's routing tables: which path would a packet of a connection take?
 package struct RouteQuery: Hashable, Sendable {
     /// The destination of the packet. If it has a zone, the packet must leave through the interface of the zone.
     package var destination: IPAddress
@@ -15,9 +15,16 @@ package struct RouteQuery: Hashable, Sendable {
     package var mark: UInt32?
     /// The user ID of the sender (`RTA_UID`); `nil` for the user of the calling process.
     package var userID: UInt32?
-    /// The TCP port to which the packet is sent (`RTA_DPORT`); `nil` if it is not known. Rules with `dport` then do not
+    /// The port to which the packet is sent (`RTA_DPORT`); `nil` if it is not known. Rules with `dport` then do not
     /// match.
     package var port: UInt16?
+    /// The protocol of the packet (`RTA_IP_PROTO`), on which rules with `ipproto` depend. Default: TCP.
+    package var transport = Transport.tcp
+
+    package enum Transport: Hashable, Sendable {
+        case tcp
+        case udp
+    }
 
     package init(
         _ destination: IPAddress,
@@ -77,7 +84,7 @@ struct RouteQueryWriter {
         put(header)
         put(Self.route(query, matchesTable: matchesTable))
         put(query.destination, as: RTA_DST)
-        putShort(UInt8(IPPROTO_TCP), as: RTA_IP_PROTO)
+        putShort(UInt8(query.transport == .tcp ? IPPROTO_TCP : IPPROTO_UDP), as: RTA_IP_PROTO)
         if let port = query.port { putShort(port, as: RTA_DPORT) }
         if let source = query.source { put(source, as: RTA_SRC) }
         if query.outputInterface != 0 { put(query.outputInterface, as: RTA_OIF) }

@@ -13,7 +13,10 @@ package struct RuleSelectors: OptionSet, Sendable {
     /// The destination port (`dport`), for either family.
     package static let destinationPort = RuleSelectors(rawValue: 2)
 
-    package static let all: RuleSelectors = [.ipv4Source, .destinationPort]
+    /// The source address of an IPv6 packet (`from`).
+    package static let ipv6Source = RuleSelectors(rawValue: 4)
+
+    package static let all: RuleSelectors = [.ipv4Source, .destinationPort, .ipv6Source]
 }
 
 extension RuleSelectors {
@@ -22,7 +25,8 @@ extension RuleSelectors {
     /// Does not use libnl, which would allocate an object for each of possibly thousands of rules.
     init?(_ message: NetlinkMessage) {
         guard let header = message.familyHeader(fib_rule_hdr.self) else { return nil }
-        self = header.family == AF_INET && header.src_len > 0 ? .ipv4Source : []
+        self = []
+        if header.src_len > 0 { insert(header.family == AF_INET ? .ipv4Source : .ipv6Source) }
         var attributes = message.attributes(after: fib_rule_hdr.self)
         while let attribute = attributes.next() {
             if attribute.type == CInt(FRA_DPORT_RANGE) { insert(.destinationPort) }

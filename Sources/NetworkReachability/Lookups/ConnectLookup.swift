@@ -37,38 +37,52 @@ enum ConnectLookup {
         (!source.isLinkLocal || address.isLinkLocal) && (!source.isIPv4LinkLocal || address.isIPv4LinkLocal)
     }
 
-    /// Returns the source address that the kernel chooses for a connection; `nil` if the kernel refuses to connect.
+    /// The result of `connect(2)` for an unbound socket.
+    enum Outcome: Equatable {
+        /// The kernel chose this source address.
+        case source(IPAddress)
+        /// The kernel refused to connect, with this error.
+        case refused(errno: CInt)
+        /// A call before `connect(2)` failed, so the kernel was not asked.
+        case unavailable
+    }
+
+    /// Returns the source address that the kernel chooses for a connection, or the error with which it refuses to
+    /// connect.
     ///
     /// The socket has the user ID of the process. Its protocol is UDP, so a rule for UDP alone may refuse it.
     ///
     /// - Throws: ``SystemError`` with one of ``SystemError/shortages``, for example if the process has no free
     ///   descriptor. This says nothing about the route.
-    static func source(of query: RouteQuery) throws(SystemError) -> IPAddress? {
-        guard let socket = openSocket(query.destination.family) else { return try noSource("socket") }
-        if let mark = query.mark, !set(SO_MARK, on: socket.rawValue, to: mark) { return nil }
+    static func connect(for query: RouteQuery) throws(SystemError) -> Outcome {
+        guard let socket = openSocket(query.destination.family) else {
+            _ = try failure("socket")
+            return .unavailable
+        }
+        if let mark = query.mark, !set(SO_MARK, on: socket.rawValue, to: mark) { return .unavailable }
         if query.outputInterface != 0,
             !set(SO_BINDTOIFINDEX, on: socket.rawValue, to: query.outputInterface)
         {
-            return nil
+            return .unavailable
         }
-        guard call(connect, socket.rawValue, query.destination, port: query.port ?? 0) else {
-            return try noSource("connect")
+        guard call(Glibc.connect, socket.rawValue, query.destination, port: query.port ?? 0) else {
+            return .refused(errno: try failure("connect"))
         }
-        return IPAddress(localOf: socket.rawValue)
+        return IPAddress(localOf: socket.rawValue).map { .source($0) } ?? .unavailable
     }
 
-    /// Returns `nil` after a failed call, or throws its error if it is a shortage.
-    private static func noSource(_ call: String) throws(SystemError) -> IPAddress? {
+    /// Returns the error number of a failed call, or throws its error if it is a shortage.
+    private static func failure(_ call: String) throws(SystemError) -> CInt {
         let error = SystemError(call: call, errno: errno)
         if SystemError.shortages.contains(error.errno) { throw error }
-        return nil
+        return error.errno
     }
 
     private static func source(towards address: IPAddress, _ options: PathOptions) -> IPAddress? {
         guard let socket = openSocket(address.family) else { return nil }
         guard apply(options, to: socket.rawValue) else { return nil }
         if let source = options.source, !call(bind, socket.rawValue, source, port: 0) { return nil }
-        guard call(connect, socket.rawValue, address, port: options.port ?? port) else { return nil }
+        guard call(Glibc.connect, socket.rawValue, address, port: options.port ?? port) else { return nil }
         return IPAddress(localOf: socket.rawValue)
     }
 

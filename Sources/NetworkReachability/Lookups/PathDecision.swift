@@ -56,7 +56,7 @@ struct PathDecision {
         // address as a neighbour on that interface. Only the lookup of the table entry (``RouteAnswer/tableMatch``)
         // shows that there is no route.
         if query.outputInterface != 0, case .refused = answer.tableMatch { return .notReachable(.noRoute) }
-        guard let interface = route.outputInterface, hasCarrier(interface) else {
+        guard let interface = route.outputInterface, hasCarrier(interface, answer) else {
             return .notReachable(.noCarrier)
         }
         guard hasUsableSource(route) else { return .notReachable(.noSource) }
@@ -65,7 +65,7 @@ struct PathDecision {
 
     /// Returns whether an interface has carrier. Returns `false` for an interface that is missing from the table: it
     /// was removed, or it is so new that its own event has not arrived yet.
-    private func hasCarrier(_ interface: UInt32) -> Bool {
+    private func hasCarrier(_ interface: UInt32, _ answer: RouteAnswer) -> Bool {
         guard interfaces.links[interface]?.hasCarrier == true else { return false }
         if case .route(let match) = answer.tableMatch { return !match.isDown }
         return true
@@ -104,8 +104,28 @@ struct PathDecision {
             isLocal: isLocal,
             prefixLength: tableRoute?.prefixLength ?? route.prefixLength,
             table: tableRoute?.table ?? route.table,
-            required: required
+            required: required,
+            establishedRoute: isLocal ? 0 : establishedRoute(besides: route)
         )
+    }
+
+    /// Returns ``NetworkPath/establishedRoute``.
+    ///
+    /// - Parameter route: The route of new connections.
+    private func establishedRoute(besides route: Route) -> Int {
+        guard let established = finding.established else { return 0 }
+        var hasher = Hasher()
+        switch established.lookup {
+        case .refused(let errno, _):
+            hasher.combine(errno)
+        case .route(let other):
+            let isSame = other.outputInterface == route.outputInterface && other.gateway == route.gateway
+            if isSame || established.hasSameEntry(as: answer) { return 0 }
+            hasher.combine(other.outputInterface)
+            hasher.combine(other.gateway)
+            hasher.combine(other.outputInterface.map { hasCarrier($0, established) })
+        }
+        return hasher.finalize()
     }
 
     private var required: NetworkPath.Required {
@@ -115,35 +135,48 @@ struct PathDecision {
         return properties
     }
 
-    private var tableRoute: Route? {
-        if case .route(let match) = answer.tableMatch { match } else { nil }
-    }
+    private var tableRoute: Route? { answer.tableRoute }
 }
 
 extension PathDecision {
-    private func hash(of tableRoute: Route) -> Int {
+    private func hash(of tableRoutes: [Route]) -> Int {
         var hasher = Hasher()
-        hasher.combine(IPPrefix(destination, length: tableRoute.prefixLength))
-        hasher.combine(tableRoute.table)
-        hasher.combine(tableRoute.outputInterface)
-        hasher.combine(tableRoute.gateway)
+        for tableRoute in tableRoutes {
+            hasher.combine(IPPrefix(destination, length: tableRoute.prefixLength))
+            hasher.combine(tableRoute.table)
+            hasher.combine(tableRoute.outputInterface)
+            hasher.combine(tableRoute.gateway)
+        }
         return hasher.finalize()
     }
 
     /// The verdict, with the interface and the lifetime of its route.
     var addressVerdict: AddressVerdict {
         var addressVerdict = AddressVerdict(verdict)
-        if destination.family == .ipv6, let tableRoute {
-            addressVerdict.lifetime = tableRoute.lifetime
-            addressVerdict.isRenewable = tableRoute.isRenewable
-            addressVerdict.route = hash(of: tableRoute)
+        let tableRoutes = [answer.tableRoute, finding.established?.tableRoute].compactMap(\.self)
+        if destination.family == .ipv6, !tableRoutes.isEmpty {
+            addressVerdict.lifetime = tableRoutes.compactMap(\.lifetime).min()
+            addressVerdict.isRenewable = tableRoutes.contains(where: \.isRenewable)
+            addressVerdict.route = hash(of: tableRoutes)
         }
         switch answer.lookup {
         case .route(let route): addressVerdict.interface = route.outputInterface ?? 0
         case .refused(let errno, _): addressVerdict.isShortage = SystemError.shortages.contains(errno)
         }
-        // The chosen source may belong to another interface than that of the route.
-        addressVerdict.dependsOnOtherInterfaces = answer.mayHaveSeveralNextHops || finding.source != nil
+        // The chosen source may belong to another interface than that of the route, and established connections may
+        // use another one.
+        addressVerdict.dependsOnOtherInterfaces =
+            answer.mayHaveSeveralNextHops || finding.source != nil || finding.established != nil
         return addressVerdict
+    }
+}
+
+extension RouteAnswer {
+    /// Returns whether the same entry matches. With several next hops, the kernel may still choose different ones.
+    fileprivate func hasSameEntry(as other: RouteAnswer) -> Bool {
+        guard var entry = tableRoute, let otherEntry = other.tableRoute else { return false }
+        // It passes between the two lookups.
+        entry.lifetime = otherEntry.lifetime
+        return entry == otherEntry
     }
 }

@@ -10,8 +10,7 @@ package struct MonitorFaults: Sendable {
     package var answersLate = false
     /// The address families for which routes are looked up without the source address that the kernel chooses.
     package var ignoredSources: Set<IPAddress.Family> = []
-    /// A closure that is called before the source address of an IPv6 connection is determined, and returns the error
-    /// with which this fails.
+    /// A closure that is called before `connect(2)` for an IPv6 address, and returns the error with which this fails.
     package var sourceFailure: (@Sendable () -> SystemError?)?
     /// Whether the monitor looks up all addresses without ports.
     package var ignoresPorts = false

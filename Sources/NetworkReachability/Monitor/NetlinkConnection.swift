@@ -33,7 +33,7 @@ final class NetlinkConnection {
         ) { (query) throws(SystemError) in
             if let failure = configuration.faults.sourceFailure?() { throw failure }
             return try loop.inNetworkNamespace { () throws(SystemError) in
-                try ConnectLookup.source(of: query)
+                try ConnectLookup.connect(for: query)
             }
         }
         reader = PathReader(

@@ -35,6 +35,12 @@ public struct NetworkPath: Hashable, Sendable {
     public let table: UInt32
     /// The properties that ``PathOptions`` require. The kernel chose the others.
     private let required: Required
+    /// A hash of the route of established connections if it differs from this path; otherwise 0.
+    ///
+    /// The kernel routes the packets of an established IPv6 connection with their source address, but new connections
+    /// without one. If a policy rule depends on the source address, the results may differ. A connection does not
+    /// survive a change of either.
+    private let establishedRoute: Int
 
     /// Properties of a path that may be required.
     struct Required: OptionSet, Hashable {
@@ -51,7 +57,8 @@ public struct NetworkPath: Hashable, Sendable {
         isLocal: Bool,
         prefixLength: Int,
         table: UInt32,
-        required: Required = []
+        required: Required = [],
+        establishedRoute: Int = 0
     ) {
         self.destination = destination
         interfaceIndex = interface?.index ?? 0
@@ -65,11 +72,14 @@ public struct NetworkPath: Hashable, Sendable {
         shortPrefixLength = UInt8(clamping: prefixLength)
         self.table = table
         self.required = required
+        self.establishedRoute = establishedRoute
     }
 
-    /// Returns whether both paths have the same interface, source address and gateway.
+    /// Returns whether both paths have the same interface, source address and gateway, and established connections have
+    /// the same route with both.
     func usesSameRoute(as other: NetworkPath) -> Bool {
         interfaceIndex == other.interfaceIndex && source == other.source && gateway == other.gateway
+            && establishedRoute == other.establishedRoute
     }
 }
 

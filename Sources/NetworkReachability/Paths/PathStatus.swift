@@ -34,13 +34,16 @@ public struct PathStatus: Hashable, Sendable {
     ///
     /// It is 0 until the target has a path, and 1 for the first path. After that it increases:
     /// - when the interface, the source address or the gateway of the path changes;
+    /// - when the kernel routes the packets of established connections on another path, or drops them, because of a
+    ///   policy rule for their source address, even if new connections use the same path as before;
     /// - when the path was lost and found again, even if this was too short to be reported;
     /// - after a suspension of the machine.
     ///
     /// Each target has its own counter.
     public let pathGeneration: UInt64
-    /// A counter that increases when the interface, the source address or the gateway changes. It also increases after
-    /// a suspension of the machine, because changes may have gone unnoticed in that time.
+    /// A counter that increases when the interface, the source address or the gateway changes, or the route of
+    /// established connections. It also increases after a suspension of the machine, because changes may have gone
+    /// unnoticed in that time.
     ///
     /// Unlike ``pathGeneration``, it does not increase when the same path was lost and found again. Connections that
     /// were made before may then still be alive.

@@ -20,8 +20,8 @@ package enum GateState: Hashable, Sendable {
     /// There is a path.
     ///
     /// - `generation` increases with each change, including a loss after which the same path returned.
-    /// - `route` changes only with the interface, the source address or the gateway. While it is the same, connections
-    ///   survive a short loss. `nil` if it is not known.
+    /// - `route` changes only with the interface, the source address or the gateway, or with the route of established
+    ///   connections. While it is the same, connections survive a short loss. `nil` if it is not known.
     /// - `interface` is the interface of the path; `nil` if it is not known.
     case reachable(generation: UInt64, route: UInt64? = nil, interface: PathInterface? = nil)
     /// There is no path.

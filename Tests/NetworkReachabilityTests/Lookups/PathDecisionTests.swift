@@ -174,6 +174,48 @@ internal import Testing
         #expect(!dependsOnOthers(source: nil))
     }
 
+    @Test func `a path contains the route of established connections if it is another one`() throws {
+        var test = self
+        test.links.append(
+            Link(index: 3, name: "eth1", flags: Self.up, operationalState: Self.operationallyUp)
+        )
+        var other = route
+        other.outputInterface = 3
+        let refusal = RouteLookup.refused(errno: EHOSTUNREACH, message: nil)
+        let path = try test.path(established: nil)
+        let (refused, moved) = try (
+            test.path(established: refusal), test.path(established: .route(other))
+        )
+        #expect(try test.path(established: .route(route)).usesSameRoute(as: path))
+        #expect(
+            try test.path(established: .route(other), entry: match).usesSameRoute(as: path),
+            "another next hop of the same entry"
+        )
+        #expect(!refused.usesSameRoute(as: path) && !moved.usesSameRoute(as: path))
+        #expect(!moved.usesSameRoute(as: refused))
+        test.links.removeLast()
+        #expect(try !test.path(established: .route(other)).usesSameRoute(as: moved), "the carrier is lost")
+    }
+
+    /// - Parameter entry: The table entry that matches for established connections. Default: another one than for
+    ///   new ones.
+    private func path(established: RouteLookup?, entry: Route? = nil) throws -> NetworkPath {
+        var other = match
+        other.table = 70
+        var answer = route
+        answer.source = IPAddress("2001:db8::1")
+        let decision = PathDecision(
+            query: RouteQuery(IPAddress("2001:db8:ffff::7")!),
+            finding: .init(
+                answer: RouteAnswer(lookup: .route(answer), tableMatch: .route(match)),
+                established: established.map { RouteAnswer(lookup: $0, tableMatch: .route(entry ?? other)) }
+            ),
+            interfaces: InterfaceTable(links: links)
+        )
+        #expect(decision.addressVerdict.dependsOnOtherInterfaces == (established != nil))
+        return try #require(decision.verdict.path)
+    }
+
     @Test func `one reachable address is enough, and the first in the resolver's order is used`() throws {
         let path = verdict()
         #expect(TargetVerdict([.notReachable(.noRoute), path])?.verdict == path)

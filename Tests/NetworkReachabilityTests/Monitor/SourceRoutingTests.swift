@@ -52,9 +52,52 @@ struct SourceRoutingTests {
         try testbed.near.ip("-6 rule add from 2001:db8::/64 lookup 70")
         try await host.becomes(reachable: true)
         #expect(host.watch.status.path?.table == 70)
-        // The reason is that of the lookup without a source address.
-        try testbed.near.ip("-6 route replace prohibit default table 70")
+    }
+
+    @Test(arguments: [
+        ("prohibit", PathStatus.Reason.prohibited, EACCES), ("unreachable", .unreachable, EHOSTUNREACH),
+        ("blackhole", .blackhole, EINVAL),
+    ])
+    func `without an IPv6 route for all sources, the reason is that of the route for the chosen source`(
+        type: String,
+        reason: PathStatus.Reason,
+        errno: CInt
+    ) async throws {
+        try testbed.near.ip("-6 route del default")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
         try await host.becomes(.noRoute)
+        try testbed.near.ip("-6 route add \(type) default table 70")
+        try testbed.near.ip("-6 rule add from 2001:db8::/64 pref 100 lookup 70")
+        try await host.becomes(reason)
+        let oracle = SocketOracle(namespace: testbed.near)
+        #expect(oracle.ask(about: host.address) == .refuses(errno: errno))
+        // A rule for TCP alone, which connect(2) on a UDP socket does not show.
+        try testbed.near.ip("-6 rule add ipproto tcp pref 99 prohibit")
+        try await host.becomes(.prohibited)
+        try testbed.near.ip("-6 rule del ipproto tcp pref 99 prohibit")
+        try await host.becomes(reason)
+    }
+
+    @Test func `a rule that routes established IPv6 connections differently increases both generations`()
+        async throws
+    {
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(reachable: true)
+        let first = host.watch.status
+        try testbed.near.ip("-6 route add unreachable default table 70")
+        try testbed.near.ip("-6 rule add from 2001:db8::1 lookup 70")
+        try await host.recorder.waitForLast { $0.routeGeneration > first.routeGeneration }
+        let cut = host.watch.status
+        #expect(cut.isReachable && cut.path?.gateway == first.path?.gateway)
+        #expect(cut.pathGeneration > first.pathGeneration)
+        try testbed.near.ip("-6 route flush table 70")
+        try await host.recorder.waitForLast { $0.routeGeneration > cut.routeGeneration }
+        let restored = host.watch.status
+        // A rule that does not change the route of established connections changes nothing.
+        try testbed.near.ip("-6 rule del from 2001:db8::1 lookup 70")
+        try testbed.near.ip("-6 rule add from 2001:db8::/64 lookup main")
+        #expect(host.monitor.audit() == 0)
+        #expect(host.watch.status == restored)
     }
 
     @Test func `an IPv6 route for a prefix is lost with the address in the prefix`() async throws {
@@ -76,7 +119,7 @@ struct SourceRoutingTests {
         let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
         try await host.becomes(reachable: true)
         try testbed.near.ip("-6 route del default")
-        try await host.becomes(.noRoute)
+        try await host.becomes(.prohibited)
     }
 
     @Test func `a rule for the IPv4 source address that the kernel chooses selects the table`() async throws {
