@@ -5,7 +5,8 @@ internal import NetworkReachability
 /// Determines the correct statuses, independently of the code under test.
 ///
 /// The source of the statuses is `ip` (iproute2), which looks up each address twice if `connect(2)` does: without a
-/// source address and with it. They are compared with ``SocketOracle``, which uses `connect(2)`.
+/// source address and with it. They are compared with ``SocketOracle``, which uses `connect(2)`. If `connect(2)` refuses
+/// an IPv6 address, only its error shows the result of the second lookup.
 ///
 /// Not safe for concurrent use.
 final class RouteOracle {
@@ -54,6 +55,9 @@ final class RouteOracle {
             try RouteReport(lookup: answers[1 + 2 * position], match: answers[2 + 2 * position])
         }
         let sockets = socketOracle.ask(about: addresses)
+        for position in addresses.indices where addresses[position].family == .ipv6 {
+            if case .refuses(let errno) = sockets[position] { reports[position].refuse(errno) }
+        }
         let sources = addresses.indices.compactMap { position in
             source(at: position, reports[position], sockets[position]).map { (position, $0) }
         }

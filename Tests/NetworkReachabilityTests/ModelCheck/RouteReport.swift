@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
@@ -84,7 +85,7 @@ struct InterfaceReport {
 struct RouteReport {
     private let lookup: [String: Any]?
     private let match: [String: Any]?
-    private let refusal: String
+    private var refusal: String
     /// The source address that the kernel chose; `nil` if there is none.
     let source: IPAddress?
 
@@ -95,6 +96,13 @@ struct RouteReport {
         self.refusal = refusal
         self.match = try Self.read(match).route
         self.source = source ?? (route?["prefsrc"] as? String).flatMap { IPAddress($0) }
+    }
+
+    /// Replaces the reason of a missing route by the error of `connect(2)`, which looks up the route again with a source
+    /// address. Other errors than those of a route are ignored.
+    mutating func refuse(_ errno: CInt) {
+        guard lookup == nil, [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL].contains(errno) else { return }
+        refusal = String(cString: strerror(errno))
     }
 
     /// Whether the kernel found a route.
