@@ -4,7 +4,7 @@ enum WebhookID {
     /// is part of it, because a dead request that is retried ends again, with another outcome. So are the times: another
     /// store may contain a request with the same id.
     ///
-    /// The id must be stored, because a later cancellation of a dead request changes `finished_at`.
+    /// The id must be stored, because a later cancellation of a dead request changes `finished_at` and the position.
     ///
     /// - Parameter row: A row of `history`, as the end has stored it.
     static func make(_ row: StoredRow) throws -> String {

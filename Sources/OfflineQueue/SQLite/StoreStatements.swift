@@ -216,8 +216,13 @@ package enum StoreStatements {
         WHERE seq = :seq AND lease_token IS :fence
         """
 
+    /// Reserves the next position of `history`, as an insertion would.
+    static let reservePosition = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'history'"
+
+    /// Follows ``reservePosition``: the request has ended again, so its position is that of its new end.
     package static let cancelDead = """
-        UPDATE history SET state = 'cancelled', (\(finish)) = (\(finishValues)), is_whole = 0, kept_bytes = kept_bytes - :freed
+        UPDATE history SET state = 'cancelled', (\(finish)) = (\(finishValues)), is_whole = 0,
+        kept_bytes = kept_bytes - :freed, position = (SELECT seq FROM sqlite_sequence WHERE name = 'history')
         WHERE seq = :seq
         """
 

@@ -176,6 +176,8 @@ extension StoreTransaction {
         try require(.cancelled, ofDead: row)
         let sequence: Int64 = try row["seq"]
         let freed: Int64 = try row["is_whole"] ? row["body_bytes"] : 0
+        try execute(StoreStatements.reservePosition)
+        try requireChange(of: sequence)
         try execute(StoreStatements.cancelDead, moment &+ ["freed": freed, "seq": sequence])
         try execute("UPDATE meta SET history_bytes = history_bytes - ?", [freed])
         try freeBody(sequence, file: try row["body_file"])

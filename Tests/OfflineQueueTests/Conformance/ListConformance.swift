@@ -46,6 +46,24 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a dropped dead request is listed by its drop, before requests that finished earlier`(
+        kind: StoreKind
+    ) async throws {
+        let bench = try await kind.bench()
+        for id in ["a", "b", "c"] { try await bench.finish(id, .dead(reason: "HTTP 404")) }
+        bench.clock.advance(.seconds(60))
+        _ = try await bench.store.edit(.cancel, ["a"])
+        try await bench.finish("d", .delivered(status: 200))
+        bench.clock.advance(.seconds(60))
+        let dead = RequestFilter(states: [.dead])
+        _ = try await bench.store.edit(.cancel, matching: dead, isDryRun: false)
+        let listed = try await bench.store.page(RequestQuery()).requests
+        #expect(listed.map(\.id) == ["c", "b", "d", "a"])
+        let ends = listed.compactMap(\.finished)
+        #expect(ends.count == 4 && ends == ends.sorted(by: >))
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a list can be filtered by state, host and label`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await fill(bench)
