@@ -97,7 +97,8 @@ struct ConfigurationReader {
         do {
             if case .table(let entries) = try TOMLNode.parse(document).value { read(entries, in: "") }
         } catch {
-            report("\(error.message); the rest of this file was not checked", at: error.position)
+            let hint = UnquotedString(in: document, at: error.position).map { "; \($0.hint)" } ?? ""
+            report("\(error.message)\(hint); the rest of this file was not checked", at: error.position)
         }
     }
 
@@ -135,7 +136,10 @@ struct ConfigurationReader {
         let names = buildHosts()
         buildHooks(hosts: names)
         if configuration.queue.backoffCap < configuration.queue.backoffBase {
-            let message = "`queue.backoff-cap` is less than `queue.backoff-base`"
+            let (base, cap) = (configuration.queue.backoffBase, configuration.queue.backoffCap)
+            let message =
+                "`queue.backoff-cap` is \(DurationText.exact(cap)); it must not be less than `queue.backoff-base`, which is "
+                + DurationText.exact(base)
             report(message, from: origins["queue.backoff-cap"] ?? origins["queue.backoff-base"])
         }
         let access = configuration.access

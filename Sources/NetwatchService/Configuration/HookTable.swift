@@ -77,10 +77,19 @@ struct HookTable {
     private mutating func names(among hosts: Set<String>) -> Set<String>? {
         let names = entries.texts("hosts", accepted: "an array of names of hosts") { !$0.isEmpty }
         for name in names ?? [] where !hosts.contains(name) {
-            let similar = NameSuggestion.name(for: name, among: hosts.sorted())
-            let suggestion = similar.map { "; did you mean `\($0)`?" } ?? ""
-            entries.report("`hosts`: there is no host with the name `\(name)`\(suggestion)", at: "hosts")
+            let hint = Self.hint(for: name, among: hosts.sorted())
+            entries.report("`hosts`: there is no host with the name `\(name)`; \(hint)", at: "hosts")
         }
         return names.map { Set($0) }
+    }
+
+    /// The maximum number of hosts in a message.
+    private static let mostNames = 10
+
+    private static func hint(for name: String, among hosts: [String]) -> String {
+        if let similar = NameSuggestion.name(for: name, among: hosts) { return "did you mean `\(similar)`?" }
+        guard !hosts.isEmpty else { return "add a `[[host]]` with this name" }
+        let names = hosts.prefix(mostNames).map { "`\($0)`" }.joined(separator: ", ")
+        return "accepted: \(names)" + (hosts.count > mostNames ? " and \(hosts.count - mostNames) more" : "")
     }
 }

@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Foundation
 internal import NetworkReachability
 internal import OfflineQueue
 
@@ -83,16 +84,37 @@ struct HostTable {
         }
     }
 
+    private static let acceptedURLs = "an http or https URL without user name and password"
+
     private mutating func web(_ url: String, _ status: ClosedRange<Int>) -> WatchedHost.Check? {
+        guard !url.isEmpty else {
+            entries.refuse("url", .string(url), accepted: Self.acceptedURLs)
+            return nil
+        }
+        guard URL.removingUserInfo(from: url) == url else {
+            entries.report(
+                "`url` contains a user name or password; remove it, because the status page, the history and the "
+                    + "hooks show the URL",
+                at: "url"
+            )
+            return nil
+        }
         let check = WatchedHost.Check.web(url: url, expectedStatus: status)
         do {
             let host = WatchedHost(name: "", check: check)
             _ = try (host.networkHost, host.probe)
             return check
         } catch {
-            entries.report("\(error)", at: "url")
+            refuse(url, "\(error)")
             return nil
         }
+    }
+
+    /// Reports a URL that cannot be probed. A malformed URL may contain a password, which the error would quote.
+    private mutating func refuse(_ url: String, _ error: String) {
+        let shown = SecretRemoval.redacting(url)
+        guard shown != url else { return entries.report("`url`: \(error)", at: "url") }
+        entries.refuse("url", .string(shown), accepted: Self.acceptedURLs)
     }
 
     private mutating func tcp(_ text: String) -> WatchedHost.Check? {

@@ -196,13 +196,14 @@ extension Setting {
     static func weights(
         _ table: String,
         _ name: String,
+        accepted: String = "a table of names and integers from 1 to 100",
         _ help: String,
         _ apply: @escaping @Sendable (inout Configuration, [String: Int]) -> Void?
     ) -> Setting {
         Setting(
             table: table,
             name: name,
-            accepted: "a table of names and integers from 1 to 100",
+            accepted: accepted,
             help: help,
             example: "{}",
             hasDefault: true

@@ -101,6 +101,7 @@ enum SettingTable {
 
     // MARK: Queue
 
+    private static let acceptedHosts = "a host is a name or an address, without a scheme, a port or `*`"
     private static let inflight = OfflineQueue.Configuration.inflightRange
     private static let longest = RequestChecks.longestTime
 
@@ -175,7 +176,8 @@ enum SettingTable {
             "queue",
             "rates",
             accepted:
-                "an array of rates like `\"10/s\"` or `\"example.com=30/m,burst=5\"`, one for each host",
+                "an array of rates like `\"10/s\"` or `\"example.com=30/m,burst=5\"`, with the units s, m and h, "
+                + "one for each host; \(acceptedHosts)",
             "The maximum rates of requests, for the whole queue or for one host."
         ) { configuration, texts in
             let rates = texts.compactMap { try? RateLimit(parsing: $0) }
@@ -184,9 +186,12 @@ enum SettingTable {
             configuration.queue.rates = rates
             return ()
         }.reloadable(),
-        .weights("queue", "host-weights", "The weights by which waiting hosts share the slots.") {
-            configuration,
-            weights in
+        .weights(
+            "queue",
+            "host-weights",
+            accepted: "a table of hosts and integers from 1 to 100; \(acceptedHosts)",
+            "The weights by which waiting hosts share the slots."
+        ) { configuration, weights in
             let hosts = weights.keys.compactMap { try? Origin.configuredHost($0) }
             guard Set(hosts).count == weights.count else { return nil }
             configuration.queue.hostWeights = weights

@@ -81,6 +81,28 @@ extension ConfigurationReaderTests {
         for (problem, word) in zip(problems, words) { #expect(problem.contains(word), "\(problem)") }
     }
 
+    @Test(arguments: [
+        "http://user:sesame@host/", "http://sesame@host/", "http://user:se/same@host/",
+        "http://user:se#same@host/",
+        "ftp://user:sesame@host/", "http://user:se same@host/", "user:sesame@host",
+    ])
+    func `the URL of a host with a password is refused, and no message contains the password`(url: String) {
+        let problems = Self.problems("[[host]]\nname = \"a\"\nurl = \"\(url)\"")
+        #expect(
+            problems.count == 1 && problems[0].hasPrefix("0:3:1: host: `url`")
+                && problems[0].contains("user name") && !problems[0].contains("same"),
+            "\(problems)"
+        )
+    }
+
+    @Test func `the message about an unknown host of a hook lists at most ten hosts`() {
+        let hosts = (10...21).map { "[[host]]\nname = \"h\($0)\"\nroute = \"192.0.2.1\"\n" }.joined()
+        let problems = Self.problems(hosts + "[[hook]]\nprogram = \"/bin/true\"\nhosts = [\"zzzzzz\"]")
+        #expect(problems.count == 1, "\(problems)")
+        let listed = (10...19).map { "`h\($0)`" }.joined(separator: ", ")
+        #expect(problems.first?.hasSuffix("`zzzzzz`; accepted: \(listed) and 2 more") == true)
+    }
+
     @Test func `no fault of a host hides another one`() {
         let problems = Self.problems(
             """
@@ -143,7 +165,10 @@ extension ConfigurationReaderTests {
         ("[[host]]\nroute = \"a b\"", "route"),
         ("[[host]]\nname = \"a b\"\nroute = \"a\"", "letters, digits"),
         ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),
-        ("[queue]\nbackoff-base = \"20m\"", "less than `queue.backoff-base`"),
+        (
+            "[queue]\nbackoff-base = \"20m\"",
+            "`queue.backoff-cap` is 10m; it must not be less than `queue.backoff-base`, which is 20m"
+        ),
         ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
         ("[queue.limits]\nlane-share = 0", "more than 0 and at most 1"),
         ("[queue.limits]\nlane-share = 1.5", "more than 0 and at most 1"),
@@ -153,6 +178,16 @@ extension ConfigurationReaderTests {
         ("a = [1,", "0:1:"),
         ("a = [1,", "; the rest of this file was not checked"),
         ("[queue]\nrates = [\"1/s\", \"2/s\"]", "one for each host"),
+        ("[queue]\nrates = [\"1/d\"]", "`queue.rates` is [\"1/d\"]; it must be an array of rates"),
+        ("[queue]\nrates = [\"1/d\"]", "with the units s, m and h"),
+        ("[queue]\nhost-weights = { \"*\" = 3 }", "without a scheme, a port or `*`"),
+        ("[[host]]\nurl = \"\"", "0:2:1: host: `url` is \"\"; it must be an http or https URL"),
+        (
+            "[web]\nlisten = 127.0.0.1:9317 # page",
+            "like `listen = \"127.0.0.1:9317\"`; the rest of this file"
+        ),
+        ("[[host]]\nurl = http://u:sesame@h/", "like `url = \"http://REDACTED@h/\"`"),
+        ("[[hook]]\nprogram = \"/bin/true\"\nhosts = [\"zzz\"]", "`zzz`; add a `[[host]]` with this name"),
     ])
     func `a fault says what is accepted`(document: String, words: String) {
         let problems = Self.problems(document)
