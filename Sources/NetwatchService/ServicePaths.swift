@@ -41,6 +41,12 @@ package struct ServicePaths: Sendable {
         return directory + "/netwatch/netwatch.sock"
     }
 
+    /// Whether ``socket`` is that of the system service only because this user has no XDG runtime directory.
+    package var lacksRuntimeDirectory: Bool {
+        let variables = ["NETWATCH_SOCKET", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"]
+        return !isRoot && variables.allSatisfy { value($0) == nil }
+    }
+
     /// The socket that commands connect to: ``socket`` if the file exists or `NETWATCH_SOCKET` is set, otherwise the
     /// socket of the system service.
     package var socketForCommands: String {

@@ -127,9 +127,10 @@ struct ServeCommand: AsyncParsableCommand {
         )
         base.encryptionKey = (encryptionKey ?? paths.encryptionKeyFile)?.absolutePath
         base.version = Netwatch.configuration.version
-        let configuration = try file.reading { () throws(InvalidConfiguration) in
-            try self.configuration(base)
+        let files = try file.reading { () throws(InvalidConfiguration) in
+            try file.files.read(into: base)
         }
+        let configuration = applyOptions(to: files.configuration)
         try StoreDirectory.requireDatabase(in: configuration.stateDirectory)
         let threshold = LogThreshold(configuration.logLevel)
         let daemon = NetwatchDaemon(
@@ -137,7 +138,7 @@ struct ServeCommand: AsyncParsableCommand {
             logger: Logger(label: "netwatch") { ServiceLogHandler(label: $0, threshold: threshold) },
             threshold: threshold
         ) { [self, base] () throws(InvalidConfiguration) in
-            try self.configuration(base)
+            applyOptions(to: try file.files.read(into: base).configuration)
         }
         let (stop, continuation) = AsyncStream.makeStream(of: Void.self)
         let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -149,14 +150,19 @@ struct ServeCommand: AsyncParsableCommand {
         let hangUps = SignalWatch([SIGHUP], of: .service) { reload.yield() }
         let orphans = Self.reapOrphans()
         defer { withExtendedLifetime((signals, hangUps, orphans)) {} }
+        let failure = ServeFailure(
+            isDirectoryNamed: stateDir != nil,
+            isSocketNamed: self.socket != nil,
+            webPlace: web == nil ? files.place(of: "web.listen") : nil
+        )
         do {
             try await daemon.run(until: stop, reloads: reloads)
         } catch let error as QueueError {
-            throw CommandError(opening: error)
+            throw failure.error(error)
         } catch let error as InvalidCredentialDirectory {
             throw CommandError(.unusableStore, Printer.printable("\(error)"))
         } catch let error as ControlSocketError {
-            throw CommandError(.unknown, "\(error)")
+            throw failure.error(error)
         }
     }
 
@@ -169,11 +175,9 @@ struct ServeCommand: AsyncParsableCommand {
         return endedChildren
     }
 
-    /// Reads the configuration files and the environment variables. Options replace their values.
-    private func configuration(
-        _ base: ServiceConfiguration
-    ) throws(InvalidConfiguration) -> ServiceConfiguration {
-        var configuration = try file.files.read(into: base).configuration
+    /// Replaces the values of files and environment variables with those of options.
+    private func applyOptions(to configuration: ServiceConfiguration) -> ServiceConfiguration {
+        var configuration = configuration
         configuration.portalProbe = portalProbe ?? configuration.portalProbe
         configuration.web = web ?? configuration.web
         configuration.logLevel = logLevel ?? configuration.logLevel

@@ -276,7 +276,11 @@ internal import Testing
         ),
         (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header field"),
         (["send", "http://127.0.0.1/", "--id", "-"], 64, "the id must not be empty or `-`"),
-        (["send", "http://127.0.0.1/", "--id", ""], 64, "the id must not be empty or `-`"),
+        (["send", "http://127.0.0.1/", "--id", ""], 64, "accepted: 1 to 255 printable ASCII characters"),
+        (
+            ["host", "a", "--probe", "tcp", "--interval", "500ms"], 64,
+            "`--interval` is `500ms`; it must be at least 1s"
+        ),
         (
             ["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64,
             "line breaks and control characters other than tab are not allowed"
@@ -356,7 +360,7 @@ internal import Testing
         (["wait", "--timeout", "5"], 64, "`5` is not a duration"),
         (
             ["wait", "--stable", "2m", "--timeout", "1m"], 64,
-            "`--stable` must not be longer than `--timeout`"
+            "`--stable` is `2m`; it must not be longer than `--timeout`, which is `1m`"
         ),
         (["wait", "--interface", ""], 64, "`--interface` is ``; 1 to 15 bytes are accepted"),
         (["wait", "--any"], 64, "`--any` requires `--host`"),

@@ -119,6 +119,30 @@ struct DoctorCommandTests {
         )
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file to another user"))
+    func `root checks credentials for the owner of the queue's directory, as with config check`() async throws
+    {
+        let (state, credentials) = (directory.file("state"), directory.file("credentials"))
+        try #require(
+            mkdir(state, 0o700) == 0 && chown(state, 12345, 0) == 0 && mkdir(credentials, 0o755) == 0
+        )
+        let text = "type: bearer\norigins: https://a.example\nvalue: t\n"
+        let file = try directory.write(Array(text.utf8), to: "credentials/api")
+        let configuration = try directory.write([], to: "netwatch.toml")
+        let options = ["--config", configuration, "--credentials", credentials]
+        for (owner, isAccepted) in [(uid_t(12345), true), (54321, false)] {
+            try #require(chmod(file, 0o600) == 0 && chown(file, owner, 0) == 0)
+            let check = try await Command.start(
+                ["config", "check"] + options,
+                environment: ["STATE_DIRECTORY": state]
+            ).outcome()
+            #expect(check.ending == .exited(isAccepted ? 0 : 78), "\(check.errors)")
+            let socket = ["--socket", directory.file("socket"), "--state-dir", state]
+            let findings = try await doctor(options + socket).findings
+            #expect(results(findings["credentials"]) == [isAccepted ? "ok" : "problem"], "\(findings)")
+        }
+    }
+
     @Test func `the credentials of hooks are not judged if their directory cannot be read`() async throws {
         let text = "[[hook]]\nwebhook = \"http://127.0.0.1:1/\"\ncredential = \"any\"\n"
         let file = try directory.write(Array(text.utf8), to: "netwatch.toml")

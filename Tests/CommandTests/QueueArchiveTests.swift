@@ -219,6 +219,33 @@ internal import Testing
         #expect(listed.errors.first?.contains("\(pid)") == true, "\(listed.errors)")
     }
 
+    @Test func `a store that is in use is not set aside, and the error says which process to stop`()
+        async throws
+    {
+        let queue = try await QueueFixture(.service, count: 1)
+        let pid = try #require(queue.service).process.pid
+        let state = queue.directory.file("state")
+        let refused = try await Command.run("queue", "verify", "--set-aside", "--state-dir", state)
+        #expect(
+            refused.ending == .exited(2)
+                && refused.errors.last?.hasPrefix("hint: stop process \(pid), and repeat the command")
+                    == true,
+            "\(refused.errors)"
+        )
+    }
+
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `a file that cannot be read is a wrong argument`(backend: QueueFixture.Backend) async throws {
+        let queue = try await QueueFixture(backend, count: 1)
+        // This file can be opened, but address 0 cannot be read.
+        let refused = try await queue.run("import", "/proc/self/mem")
+        #expect(
+            refused.ending == .exited(64) && refused.errors.first?.contains("/proc/self/mem") == true,
+            "\(refused.errors)"
+        )
+        #expect(try await queue.states() == ["req-0": "pending"])
+    }
+
     @Test func `without a service, the default directory is opened`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let environment = [

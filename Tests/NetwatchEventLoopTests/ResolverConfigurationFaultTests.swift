@@ -17,7 +17,9 @@ internal import Testing
             nameserver fe80::1%eth0
             nameserver 192.0.2.4
             """
-        #expect(NameServers.parse(text) == ["192.0.2.1", "2001:db8::1", "fe80::1%eth0"])
+        let values = NameServers.parse("nameserver x\nnameserver 192.0.2.256\n" + text)
+        #expect(values.count == 6)
+        #expect(NameServers.addresses(in: values) == ["192.0.2.1", "2001:db8::1", "fe80::1%eth0"])
     }
 
     @Test func `the failure names a file without servers or an unreadable file`() throws {
@@ -29,6 +31,11 @@ internal import Testing
         )
         #expect(
             empty.description == "Temporary failure in name resolution (`\(path)` contains no name server)"
+        )
+        try directory.write(Array("nameserver x\u{1b}[2J\nnameserver dns\n".utf8), to: "resolv.conf")
+        #expect(
+            ResolverConfigurationFault(readingFrom: path)?.description
+                == "`\(path)` contains no name server: `x?[2J` is not an IPv4 or IPv6 address"
         )
         let missing = directory.file("missing")
         let unreadable = NameResolver.Failure(

@@ -233,7 +233,7 @@ internal import Testing
         try write("type: bearer\norigins: https://a.example\nvalue: t", mode: 0o440)
         #expect(try await added() == "https://a.example/|Authorization: Bearer t")
         #expect(chown(directory.file("token"), 12345, 0) == 0)
-        #expect(try await reason().hasSuffix("belongs to the user 12345; accepted: root and 0"))
+        #expect(try await reason().hasSuffix("belongs to the user 12345; accepted: root"))
     }
 
     @Test func `a service without a directory names the option and the key of the unit`() async throws {

@@ -24,6 +24,22 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a refused edit names the states that it accepts`() async throws {
+        let queue = try await directory.openQueue()
+        let request = QueueRequest(method: "GET", url: "http://a.example/")
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
+        let released = try await queue.respond(.POST, "/v1/requests/a/release")
+        #expect(released.detail == "`a` is pending, so release is not possible; accepted states: held")
+        _ = try await queue.respond(.DELETE, "/v1/requests/a")
+        let held = try await queue.respond(.POST, "/v1/requests/a/hold")
+        #expect(held.status == 409 && held.code == "refused")
+        #expect(
+            held.detail
+                == "`a` is cancelled, so hold is not possible; accepted states: pending, blocked, inflight, held"
+        )
+        await queue.stop()
+    }
+
     @Test func `flush, pause and resume report the pauses`() async throws {
         let queue = try await directory.openQueue()
         let request = QueueRequest(method: "GET", url: "http://a.example/")

@@ -6,22 +6,34 @@ internal import Glibc
 /// resulting `EAI_AGAIN` does not show the cause.
 package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
-    case noNameServer(path: String)
+    /// `invalid` is the first value of `nameserver` that is not an address; `nil` if there is none.
+    case noNameServer(path: String, invalid: String?)
 
     package var description: String {
         switch self {
         case .unreadable(let path, let errno): "`\(path)`: \(errnoDescription(errno))"
-        case .noNameServer(let path): "`\(path)` contains no name server"
+        case .noNameServer(let path, nil): "`\(path)` contains no name server"
+        case .noNameServer(let path, let text?):
+            "`\(path)` contains no name server: `\(text)` is not an IPv4 or IPv6 address"
         }
     }
 
     package static let path = "/etc/resolv.conf"
+    /// The maximum length of a value in a message.
+    private static let longestValue = 100
+
+    /// Returns the beginning of a value for messages. Characters that a terminal could interpret are replaced.
+    private static func printable(_ value: String) -> String {
+        let scalars = value.unicodeScalars.prefix(longestValue)
+        return String(scalars.map { (0x21...0x7e) ~= $0.value ? Character($0) : "?" })
+    }
 
     /// Reads the file. Returns `nil` if the file names at least one name server.
     package init?(readingFrom path: String = path) {
         do throws(SystemError) {
-            guard try NameServers.read(from: path).isEmpty else { return nil }
-            self = .noNameServer(path: path)
+            let values = try NameServers.values(from: path)
+            guard !values.contains(where: NameServers.isAddress) else { return nil }
+            self = .noNameServer(path: path, invalid: values.first.map(Self.printable))
         } catch {
             self = .unreadable(path: path, errno: error.errno)
         }
@@ -36,10 +48,28 @@ package enum NameServers {
     /// long.
     private static let maximumFileSize = 64 * 1024
 
-    /// Returns the addresses of the name servers as written in the file. Returns at most three, like the C library.
+    /// Returns the addresses of the name servers as written in the file. Like the C library, ignores values that are
+    /// not addresses, and returns at most three.
     package static func read(
         from path: String = ResolverConfigurationFault.path
     ) throws(SystemError) -> [String] {
+        addresses(in: try values(from: path))
+    }
+
+    static func addresses(in values: [String]) -> [String] {
+        Array(values.filter(isAddress).prefix(maximumServers))
+    }
+
+    /// Whether the C library accepts the value: an IPv4 address in any form of inet_aton(3), or an IPv6 address, which
+    /// may have a zone.
+    static func isAddress(_ value: String) -> Bool {
+        var (ipv4, ipv6) = (in_addr(), in6_addr())
+        let withoutZone = String(value.prefix { $0 != "%" })
+        return inet_aton(value, &ipv4) == 1 || inet_pton(AF_INET6, withoutZone, &ipv6) == 1
+    }
+
+    /// Returns the values of `nameserver`.
+    static func values(from path: String) throws(SystemError) -> [String] {
         let file = try FileDescriptor.opening(path)
         let descriptor = file.rawValue
         var bytes = [UInt8](repeating: 0, count: maximumFileSize)
@@ -48,12 +78,11 @@ package enum NameServers {
     }
 
     static func parse(_ text: String) -> [String] {
-        let servers = text.split(whereSeparator: \.isNewline).compactMap { line -> String? in
+        text.split(whereSeparator: \.isNewline).compactMap { line -> String? in
             // The keyword must be at the start of the line (resolv.conf(5)).
             let words = line.split(whereSeparator: \.isWhitespace)
             guard line.hasPrefix("nameserver"), words.count >= 2, words[0] == "nameserver" else { return nil }
             return String(words[1])
         }
-        return Array(servers.prefix(maximumServers))
     }
 }

@@ -159,7 +159,8 @@ extension CredentialDirectory {
             throw InvalidCredentialDirectory(path, "it is not a directory")
         }
         guard status.st_uid == 0 || status.st_uid == user else {
-            let words = "it belongs to the user \(status.st_uid); accepted: root and \(user)"
+            let accepted = CredentialFileReader.owners(user)
+            let words = "it belongs to the user \(status.st_uid); accepted: \(accepted)"
             throw InvalidCredentialDirectory(path, words)
         }
         guard status.st_mode & 0o022 == 0 else {

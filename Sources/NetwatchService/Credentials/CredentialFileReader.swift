@@ -107,7 +107,7 @@ struct CredentialFileReader {
         guard fstat(descriptor, &status) == 0 else { throw systemFault(file, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw fault("\(file) is not a regular file") }
         guard status.st_uid == 0 || status.st_uid == user else {
-            throw fault("\(file) belongs to the user \(status.st_uid); accepted: root and \(user)")
+            throw fault("\(file) belongs to the user \(status.st_uid); accepted: \(Self.owners(user))")
         }
         let mode = status.st_mode & 0o777
         let refused: mode_t = access == .readable ? 0o022 : status.st_uid == 0 ? 0o037 : 0o077
@@ -120,6 +120,9 @@ struct CredentialFileReader {
             throw fault("\(file) has \(status.st_size) bytes; at most \(Self.maximumBytes) are accepted")
         }
     }
+
+    /// The accepted owners of a file, for messages.
+    static func owners(_ user: UInt32) -> String { user == 0 ? "root" : "root and \(user)" }
 
     private func read(from descriptor: CInt, _ file: String) throws -> [UInt8] {
         var bytes: [UInt8] = []

@@ -18,8 +18,19 @@ extension QueueRoutes {
             ]
     }
 
-    private enum EditAction {
+    private enum EditAction: String {
         case retry, hold, release, drop
+
+        /// The states of the requests to which the edit applies. In each of them, it can still be refused for another
+        /// reason.
+        var states: [QueuedRequest.State] {
+            switch self {
+            case .retry: [.pending, .blocked, .held, .dead]
+            case .hold: [.pending, .blocked, .inflight, .held]
+            case .release: [.held]
+            case .drop: [.pending, .blocked, .inflight, .held, .dead]
+            }
+        }
 
         /// - Parameter quota: The quota that a retry must not exceed; `nil` for none.
         func edit(newKey: Bool, within quota: UserQuota?) throws(Problem) -> QueueEdit {
@@ -149,7 +160,12 @@ extension QueueRoutes {
         let held =
             "`\(id)` is held because the queue cannot decrypt it, so \(action) is not possible; "
             + "the last error of the request is the cause"
-        return state == .held ? held : "`\(id)` is \(state.rawValue), so \(action) is not possible"
+        if state == .held { return held }
+        let words = "`\(id)` is \(state.rawValue), so \(action) is not possible"
+        guard let accepted = EditAction(rawValue: action)?.states, !accepted.contains(state) else {
+            return words
+        }
+        return "\(words); accepted states: \(accepted.map(\.rawValue).joined(separator: ", "))"
     }
 
     // MARK: Messages

@@ -31,6 +31,8 @@ struct ConfigCommand: AsyncParsableCommand {
                 If root checks the default files, a file that the owner of the queue's directory cannot read is a \
                 fault, because the service runs as that user.
 
+                The credential files must belong to root or to the user of the service: for root, the owner of the \
+                queue's directory, for any other user the user itself. \
                 Without --credentials, the credential files are not checked. The service starts even if some of them \
                 have faults, and holds the requests that use them.
 
@@ -66,7 +68,8 @@ struct ConfigCommand: AsyncParsableCommand {
         }
 
         mutating func run() async throws {
-            let directory = CredentialDirectory(path: credentials)
+            let user = CredentialOwner.id(running: nil, directory: ServicePaths().stateDirectory)
+            let directory = CredentialDirectory(path: credentials, user: user)
             let faults = await Self.faults(in: directory)
             for fault in faults { Printer.error(Printer.printable(fault)) }
             let files = ServicePaths().configurationFiles(named: path ?? file.config)

@@ -72,7 +72,10 @@ struct DoctorCommand: AsyncParsableCommand {
             service: service,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,
-                user: ServiceChecks.user(of: service)
+                user: CredentialOwner.id(
+                    running: (try? service.get())?.summary.user,
+                    directory: queue.stateDir ?? ServicePaths().stateDirectory
+                )
             ),
             hosts: hosts,
             probe: probe ?? .tcp(port: 443)

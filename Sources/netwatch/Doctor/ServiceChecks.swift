@@ -107,12 +107,6 @@ enum ServiceChecks {
         )
     }
 
-    /// Returns the user whose credential files the service accepts: for root, the user of the running service.
-    static func user(of reading: Result<ServiceReading, CommandError>) -> UInt32 {
-        guard geteuid() == 0, let user = (try? reading.get())?.summary.user else { return geteuid() }
-        return user
-    }
-
     /// - Parameter directory: The directory of the credentials, without a path for none.
     static func credentials(in directory: CredentialDirectory) async -> [DoctorFinding] {
         guard directory.path != nil else { return [] }

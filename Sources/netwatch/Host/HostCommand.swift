@@ -54,7 +54,9 @@ struct HostCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "Exit after this number of lines, at least 1. Default: no limit.")
     var count: Int?
 
-    @Option(help: "Exit when all hosts are reachable (up), or when none is (down).")
+    @Option(
+        help: "Exit when all hosts are reachable (up) or not reachable (down); an unknown state is neither."
+    )
     var until: Until?
 
     @Flag(help: "With --until: exit as soon as one host is in that state.")
@@ -106,7 +108,9 @@ struct HostCommand: AsyncParsableCommand {
         }
         if let interval, probe == .route || interval < .seconds(1) {
             throw ValidationError(
-                probe == .route ? "`--interval` requires `--probe`" : "`--interval` must be at least 1s"
+                probe == .route
+                    ? "`--interval` requires `--probe`"
+                    : "`--interval` is \(Printer.quoted(DurationText.exact(interval))); it must be at least 1s"
             )
         }
         if verbose, !probe.measuresPhases {

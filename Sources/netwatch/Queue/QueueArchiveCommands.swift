@@ -98,7 +98,7 @@ struct QueueImportCommand: AsyncParsableCommand {
             creates it.
 
             Exit status: 0 if all requests are in the queue. 2 if nothing was changed: the file is truncated, \
-            edited or not an export, the queue is full, or the disk failed.
+            edited or not an export, the queue is full, or the disk failed. 64 if the file cannot be read.
             """
     )
 
@@ -158,7 +158,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         } catch let error as QueueError where error.code == .bodyFileUnusable {
             // The path may be the one of the open descriptor, which means nothing to people.
             let message = error.message.replacing(reader.path, with: "\(file)")
-            throw CommandError(.unknown, Printer.printable(message))
+            throw CommandError(.usage, Printer.printable(message))
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }

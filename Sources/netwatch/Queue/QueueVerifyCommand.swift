@@ -126,6 +126,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
                 directory: directory,
                 encryptionKeyFile: queue.encryptionKey
             )
+        } catch let error as QueueError where error.code == .alreadyOwned {
+            throw CommandError(opening: error).with(hint: Self.stopHint(directory, owner: error.ownerPID))
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }
@@ -135,6 +137,14 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             )
         }
         try report(moved)
+    }
+
+    /// Returns how to stop the process that has the store open. The service must not run while a store is moved.
+    private static func stopHint(_ directory: String, owner: Int32?) -> String {
+        let isUnit = SystemUnit.isInstalled && directory == ServicePaths.systemState
+        let process = owner.map { "process \($0)" } ?? "the process that has it open"
+        let stop = isUnit ? "stop the service with `systemctl stop netwatch`" : "stop \(process)"
+        return "\(stop), and repeat the command; `verify` without `--set-aside` also checks a running service"
     }
 
     private func report(_ moved: SetAsideStore) throws {

@@ -110,7 +110,9 @@ struct DeliveryOptions: ParsableArguments {
     func validate() throws {
         // `netwatch queue hold -` reads ids from standard input, so `-` cannot be an id.
         if let id, ["", "-"].contains(id) {
-            throw ValidationError("`--id '\(id)'`: the id must not be empty or `-`")
+            throw ValidationError(
+                "`--id '\(id)'`: the id must not be empty or `-`; accepted: 1 to 255 printable ASCII characters"
+            )
         }
         // The queue reports the same mistakes with the names of its own interface.
         if fifo, let priority, priority != EnqueueOptions.defaultPriority {

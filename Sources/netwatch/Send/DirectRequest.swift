@@ -2,6 +2,7 @@ internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchService
+internal import NetwatchTransport
 internal import OfflineQueue
 
 /// A request sent without the service. It is not stored or retried, and no redirect is followed.
@@ -38,7 +39,7 @@ struct DirectRequest {
             throw CommandError(
                 .unknown,
                 "could not send to `\(printableURL)`: \(Self.summary(transfer.error))",
-                hint: Self.hint(transfer.error)
+                hint: hint(transfer.error)
             )
         }
         return result(from: response, transfer.data ?? Data())
@@ -104,11 +105,28 @@ struct DirectRequest {
         error.transferFailure?.code == 63
     }
 
-    /// Returns what to do after an error of HTTP/2 (CURLE_HTTP2, CURLE_HTTP2_STREAM). The process ends now, so no later
-    /// request of it can use HTTP/1.1.
-    private static func hint(_ error: (any Error)?) -> String? {
-        guard let code = error?.transferFailure?.code, [16, 92].contains(code) else { return nil }
-        return "`--http-version 1.1` avoids HTTP/2"
+    /// Returns the option that avoids an error.
+    private func hint(_ error: (any Error)?) -> String? {
+        guard let failure = error?.transferFailure else { return nil }
+        switch failure.code {
+        // CURLE_HTTP2, CURLE_HTTP2_STREAM. The process ends now, so no later request of it can use HTTP/1.1.
+        case 16, 92: return "`--http-version 1.1` avoids HTTP/2"
+        // CURLE_OPERATION_TIMEDOUT
+        case 28:
+            let (option, limit) = timeout(after: failure)
+            return "`\(option)` is \(DurationText.exact(limit)); accepted: up to 24h"
+        default: return nil
+        }
+    }
+
+    /// Returns the timeout that ended the transfer, and its option.
+    private func timeout(after failure: TransferFailure) -> (option: String, limit: Duration) {
+        let timeouts = settings.timeouts
+        let total = timeouts.longest(sending: QueueRequest.maximumBodyBytes)
+        if failure.isResponseLate { return ("--response-timeout", timeouts.response) }
+        let isConnecting = [.resolve, .connect, .tls].contains(failure.phase)
+        return isConnecting && timeouts.connect < total
+            ? ("--connect-timeout", timeouts.connect) : ("--max-time", total)
     }
 
     private static func summary(_ error: (any Error)?) -> String {

@@ -119,7 +119,10 @@ struct WaitCommand: AsyncParsableCommand {
             throw ValidationError("`--for verified` requires `--host` or `--check-url`")
         }
         if timeout > .zero, stable > timeout {
-            throw ValidationError("`--stable` must not be longer than `--timeout`")
+            throw ValidationError(
+                "`--stable` is `\(DurationText.exact(stable))`; it must not be longer than `--timeout`, which is "
+                    + "`\(DurationText.exact(timeout))`"
+            )
         }
     }
 
