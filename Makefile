@@ -60,7 +60,7 @@ random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## nightly: run what CI omits: random checks, all sanitizers, systemd, the page, the packages; needs root, takes hours
+## nightly: run what CI omits: random checks, all sanitizers, systemd, the page, the packages; needs root; 95 minutes
 # With CI set, missing programs are errors and do not skip checks.
 nightly: export CI := true
 nightly: random deb check-deb systemd page
