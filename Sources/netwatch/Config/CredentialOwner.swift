@@ -7,13 +7,12 @@ enum CredentialOwner {
     /// else the owner of the queue's directory.
     ///
     /// - Parameters:
-    ///   - running: The user of the process that listens on the socket; `nil` if none does. It is root if the service
-    ///     manager listens for the service.
+    ///   - running: The user of the running service; `nil` if none runs or its user is not known.
     ///   - directory: The queue's directory.
     ///   - process: The user of this process. Default: the effective user.
     static func id(running: UInt32?, directory: String, process: UInt32 = geteuid()) -> UInt32 {
         guard process == 0 else { return process }
-        if let running, running != 0 { return running }
+        if let running { return running }
         return (try? DirectoryOwner(of: directory))?.user.id ?? process
     }
 }

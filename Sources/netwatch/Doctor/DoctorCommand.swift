@@ -72,10 +72,7 @@ struct DoctorCommand: AsyncParsableCommand {
             service: service,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,
-                user: CredentialOwner.id(
-                    running: (try? service.get())?.summary.user,
-                    directory: queue.stateDir ?? ServicePaths().stateDirectory
-                )
+                user: credentialOwner(service)
             ),
             hosts: hosts,
             probe: probe ?? .tcp(port: 443)
@@ -90,5 +87,14 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         if format == .json { Printer.json(report, with: ControlMessage.encoder) }
         if report.hasProblems { throw ExitStatus.no.exitCode }
+    }
+
+    private func credentialOwner(_ service: Result<ServiceReading, CommandError>) -> UInt32 {
+        let summary = (try? service.get())?.summary
+        // If systemd listens on the socket, it is the process that listens, and not the service.
+        return CredentialOwner.id(
+            running: summary?.pid == 1 ? nil : summary?.user,
+            directory: queue.stateDir ?? ServicePaths().stateDirectory
+        )
     }
 }
