@@ -41,10 +41,11 @@ package struct ConfigurationFiles: Sendable {
         package var variables: [String] {
             origins.values.filter { $0.position == nil }.map(\.source).sorted()
         }
-        /// Returns the file with its line, or the variable, that sets a key; `nil` if the default applies.
-        package func place(of key: String) -> String? { origins[key]?.place }
         let origins: [String: ConfigurationReader.Origin]
         let tables: [ConfigurationReader.ArrayTable]
+
+        /// Returns the file with its line, or the variable, that sets a key; `nil` if the default applies.
+        package func place(of key: String) -> String? { origins[key]?.place }
     }
 
     /// Reads the files and the environment variables.

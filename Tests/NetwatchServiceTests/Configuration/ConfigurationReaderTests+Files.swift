@@ -111,7 +111,8 @@ extension ConfigurationReaderTests {
         }
         #expect(
             error?.description
-                == "NETWATCH_QUEUE_BACKOFF_CAP: `queue.backoff-cap` is less than `queue.backoff-base`"
+                == "NETWATCH_QUEUE_BACKOFF_CAP: `queue.backoff-cap` is 1s; it must not be less than "
+                + "`queue.backoff-base`, which is 5s"
         )
     }
 
