@@ -223,8 +223,7 @@ extension QueueModel {
         var request = history[past]
         if edit == .cancel, request.state == .dead {
             history[past].state = .cancelled
-            ended += 1
-            history[past].position = ended
+            history[past].position = nextEnd()
             history[past].finish(at: clock)
             history[past].kept -= request.bodyBytes
             return .done(.cancelled)

@@ -108,6 +108,12 @@ struct QueueModel {
         return accepted
     }
 
+    /// Returns the position of a request that ends now.
+    mutating func nextEnd() -> Int {
+        ended += 1
+        return ended
+    }
+
     /// The hosts and labels of the paused lanes.
     var pausedLanes: [String] {
         Set(lanes.filter(\.value.isPaused).keys.map { "\($0.origin.host) \($0.label)" }).sorted()
@@ -135,8 +141,7 @@ extension QueueModel {
     ) {
         guard let index = index(of: id) else { return }
         var request = live.remove(at: index)
-        ended += 1
-        request.position = ended
+        request.position = nextEnd()
         request.state = state
         request.finish(at: clock)
         request.reason = nil
