@@ -52,9 +52,18 @@ enum QueueSchema {
         let ended = "SELECT position, created_at, finished_at, id FROM history WHERE on_done IS NOT NULL"
         for row in try database.rows(ended) {
             do {
-                try update.execute(arguments: [try WebhookID.make(row), try row["position"] as Int64])
+                try update.execute(arguments: [try webhookID(of: row), try row["position"] as Int64])
             } catch is DamagedColumn {}
         }
+    }
+
+    /// Returns the id that earlier versions calculated for the webhook that reports an end.
+    ///
+    /// - Parameter row: A row of `history`.
+    private static func webhookID(of row: StoredRow) throws -> String {
+        let (id, position): (String, Int64) = try (row["id"], row["position"])
+        let (created, finished): (Int64, Int64) = try (row["created_at"], row["finished_at"])
+        return try UUIDv8.make(hashing: "netwatch webhook \(position) \(created) \(finished) \(id)")
     }
 
     /// The columns of both `request` and `history` that no attempt changes.

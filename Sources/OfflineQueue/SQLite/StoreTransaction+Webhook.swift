@@ -26,7 +26,8 @@ extension StoreTransaction {
         guard let webhook = try Webhook(stored: row["on_done"]) else {
             throw QueueError(.storeUnusable, "the request has no webhook")
         }
-        let id = try WebhookID.make(row)
+        // A random id: a user who could calculate it in advance could enqueue another request with it.
+        let id = UUIDv7.make(at: now)
         var options = EnqueueOptions(id: id)
         options.idempotencyKey = .value(id)
         options.credential = webhook.credential
@@ -53,8 +54,6 @@ extension StoreTransaction {
     }
 
     private mutating func store(_ new: NewRequest) throws {
-        // Another request has this id only if somebody calculated it in advance.
-        guard try !isKnown(new.id) else { throw QueueError(.idConflict, "the id \(new.id) is in use") }
         var state = RequestLifecycle(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: now, isBlocked: false))
         let lane = try lane(of: new.lane)

@@ -278,11 +278,12 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `equal requests of two stores report their ends with different keys`(kind: StoreKind) async throws {
+    func `equal requests of two stores report their ends with different keys, which no user can calculate`(
+        kind: StoreKind
+    ) async throws {
         var keys: Set<String?> = []
-        for delay in [Duration.zero, .seconds(1)] {
+        for _ in 0..<2 {
             let bench = try await kind.bench()
-            bench.clock.advance(delay)
             try await put(bench, "a")
             _ = try await bench.store.edit(.cancel, ["a"])
             keys.formUnion(try await webhooks(bench).map(\.key?.value))

@@ -8,7 +8,7 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "migration")
     private let clock = TestStoreClock()
 
-    /// Writes a store of version 10 with the webhooks of dead requests.
+    /// Writes a store of version 10 with the webhooks of dead requests. Version 10 calculated the ids of webhooks.
     ///
     /// - Parameters:
     ///   - ids: The ids of the dead requests.
@@ -19,17 +19,22 @@ internal import Testing
         let store = try await directory.openStore(clock: clock)
         let onDone = Webhook(url: "https://hooks.example/")
         var webhooks: [String] = []
-        for id in ids {
+        var renaming = ""
+        for (index, id) in ids.enumerated() {
             let lane = try await store.enqueue(try new(id) { $0.onDone = onDone })[0].lane.id
             let sent = try #require(try await store.claim(of: lane).requests.first)
             try await store.conclude(sent, .dead(reason: "HTTP 410"))
-            webhooks.append(try #require(try await store.details(of: id)?.webhookID))
+            // The position in the history, and the times of the acceptance and of the end.
+            let end = "\(index + 1) \(start.milliseconds) \(start.milliseconds) \(id)"
+            webhooks.append(try UUIDv8.make(hashing: "netwatch webhook \(end)"))
+            renaming += "UPDATE request SET id = '\(webhooks[index])' WHERE webhook_of = '\(id)';"
         }
         clock.advance(.seconds(1))
         _ = try await store.edit(.cancel, cancelled)
         await store.close()
         try change(
-            OldSchema.withoutVersion13 + OldSchema.withoutVersion12 + """
+            renaming + OldSchema.withoutVersion13 + OldSchema.withoutVersion12
+                + """
                 ALTER TABLE history DROP COLUMN webhook_id; DROP INDEX request_submitter; DROP INDEX history_submitter;
                 DELETE FROM grdb_migrations WHERE identifier = '11'; PRAGMA user_version = 10
                 """
