@@ -61,6 +61,40 @@ struct AccessCommandTests {
         #expect(try await service.request(own)["submitter"] as? Int == 60_001)
     }
 
+    @Test func `users have separate lanes, which are selected by their user`() async throws {
+        let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
+        try await service.pause()
+        let url = "http://127.0.0.1:1/"
+        func send(_ user: Int, _ lane: String) async throws -> Subprocess.Outcome {
+            try await run(
+                service,
+                asMemberOf: Self.group.id,
+                user: user,
+                "send",
+                "--queue",
+                "always",
+                "--fifo",
+                "--lane",
+                lane,
+                url
+            )
+        }
+        let reserved = try await send(60_001, "netwatch-hooks")
+        #expect(reserved.ending == .exited(64) && reserved.output.isEmpty)
+        #expect(reserved.errors.first?.contains("is `netwatch-hooks`; it must not begin with") == true)
+        for user in [60_001, 60_002] { #expect(try await send(user, "l").ending == .exited(0)) }
+        let paused = try await service.run("queue", "pause", "--lane", "l", "--submitter", "60001")
+        #expect(paused.errors == ["paused 1 lane"])
+        let statistics = try await service.run("queue", "stats").output
+        #expect(statistics.contains { $0.hasSuffix("127.0.0.1, lane l, user 60001") }, "\(statistics)")
+        let own = try await service.run("queue", "list", "--submitter", "60002", "--format", "json").output
+        #expect(try own.map { try Command.json($0)["submitter"] as? Int } == [60_002])
+        let foreign = try await run(service, asMemberOf: 1, "queue", "list", "--submitter", "60002")
+        #expect(foreign.ending == .exited(77), "\(foreign.errors)")
+        let unknown = try await service.run("queue", "list", "--submitter", "no such user")
+        #expect(unknown.ending == .exited(64), "\(unknown.errors)")
+    }
+
     @Test func `other users are refused with 77 and what must be changed`() async throws {
         let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
         let refused = try await run(service, asMemberOf: nil, "queue", "list")

@@ -142,11 +142,64 @@ private struct Users {
         // The content of the known request is not compared, so the response does not show whether it is the same.
         let repeated = try await users.submit(users.bob, "a", #","replace_key":"k""#)
         #expect(repeated.status == 403 && repeated.code == "not_submitter")
-        let replacing = try await users.submit(users.bob, "b", #","replace_key":"k""#)
-        #expect(replacing.status == 403 && replacing.detail == "the replace key `k` belongs to another user")
+        let full = try await users.submit(users.root, "a", #","replace_key":"k""#)
+        #expect(full.status == 422 && full.code == "id_conflict" && full.detail.contains("of the user 60001"))
+        #expect(try await users.submit(users.bob, "b", #","replace_key":"k""#).status == 202)
+        #expect(try await users.list(users.root)["a"]?["state"] as? String == "pending")
         #expect(try await users.submit(users.alice, "a", #","replace_key":"k""#).status == 202)
         #expect(try await users.submit(users.alice, "c", #","replace_key":"k""#).status == 202)
-        #expect(try await users.list(users.root)["a"]?["state"] as? String == "superseded")
+        let states = try await users.list(users.root).mapValues { $0["state"] as? String }
+        #expect(states == ["a": "superseded", "b": "pending", "c": "pending"])
+    }
+
+    @Test func `labels of the service are refused, also with full access`() async throws {
+        let users = try await Users()
+        for peer in [users.alice, users.root] {
+            let refused = try await users.submit(peer, "a", #","lane":"netwatch-hooks","fifo":true"#)
+            #expect(refused.status == 400 && refused.code == "invalid_option")
+            #expect(refused.detail.contains("is `netwatch-hooks`; it must not"), "\(refused.detail)")
+        }
+        #expect(try await users.list(users.root).isEmpty)
+    }
+
+    @Test func `a request may depend on one of another user, which it does not change`() async throws {
+        let users = try await Users()
+        try await users.submit(users.alice, "a")
+        #expect(try await users.submit(users.bob, "b", #","after":["a"]"#).status == 202)
+        _ = try await users.respond(users.bob, .DELETE, "/v1/requests/b")
+        let states = try await users.list(users.root).mapValues { $0["state"] as? String }
+        #expect(states == ["a": "pending", "b": "cancelled"])
+    }
+
+    @Test func `the requests and lanes of one user are selected by its id`() async throws {
+        let users = try await Users()
+        for (peer, id) in [(users.alice, "a"), (users.bob, "b"), (users.root, "c")] {
+            try await users.submit(peer, id, #","lane":"l""#)
+        }
+        #expect(Set(try await users.list(users.root, "?submitter=60001").keys) == ["a"])
+        #expect(Set(try await users.list(users.bob, "?submitter=60002").keys) == ["b"])
+        // Other users cannot find out who has submitted a request.
+        let hold = #"{"filter":{"submitter":60001}}"#
+        for (peer, method, target, body) in [
+            (users.bob, HTTPMethod.GET, "/v1/requests?submitter=60001", ""),
+            (users.reader, .GET, "/v1/requests?submitter=60001", ""),
+            (users.bob, .GET, "/v1/events?submitter=60001", ""), (users.bob, .POST, "/v1/queue/hold", hold),
+        ] {
+            let refused = try await users.respond(peer, method, target, body)
+            #expect(refused.status == 403 && refused.code == "forbidden", "\(target)")
+            #expect(refused.detail.hasPrefix("`submitter` is 60001, another user; "), "\(refused.detail)")
+        }
+        let invalid = try await users.respond(users.root, .GET, "/v1/requests?submitter=x")
+        #expect(invalid.status == 400 && invalid.code == "invalid_submitter")
+        let held = try await users.respond(users.root, .POST, "/v1/queue/hold", hold)
+        #expect(held.members["done"] as? Int == 1)
+        let paused = try await users.respond(users.root, .POST, "/v1/queue/pause", #"{"submitter":60002}"#)
+        #expect(paused.members["lanes"] as? Int == 1 && paused.members["queue_paused"] as? Bool == false)
+        let statistics = try await users.respond(users.root, .GET, "/v1/queue/stats").members
+        let lanes = try #require(statistics["paused_lanes"] as? [[String: Any]])
+        #expect(lanes.map { $0["submitter"] as? Int } == [60_002] && lanes.first?["lane"] as? String == "l")
+        let unknown = try await users.respond(users.root, .POST, "/v1/queue/resume", #"{"submitter":1}"#)
+        #expect(unknown.status == 404 && unknown.detail == "the queue has no lane of the user 1")
     }
 
     @Test func `an upload belongs to the user who has started it`() async throws {

@@ -49,10 +49,13 @@ internal import Testing
         (closed.due, closed.status, closed.lane) = (Date(timeIntervalSince1970: 60), 429, "orders")
         await log.log(closed)
         await log.log(event(.laneOpened, nil))
+        closed.submitter = 1001
+        await log.log(closed)
         #expect(
             messages.values == [
                 "the lane `orders` to `a.example` is closed until 1970-01-01T00:01:00.000Z by HTTP 429",
                 "the lane to `a.example` is open again",
+                "the lane `orders` of the user 1001 to `a.example` is closed until 1970-01-01T00:01:00.000Z by HTTP 429",
             ]
         )
     }

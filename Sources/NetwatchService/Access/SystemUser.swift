@@ -10,6 +10,12 @@ package struct SystemUser: Sendable, CustomStringConvertible {
         self.id = id
     }
 
+    /// Looks a user up by its name in the user database; `nil` if there is none. Like ``name``, this may take long.
+    package init?(named name: String) {
+        guard let entry = getpwnam(name) else { return nil }
+        id = entry.pointee.pw_uid
+    }
+
     /// The user for people: by its name, if it has one. Reads the user database like ``name``.
     package var description: String { name.map { "the user `\($0)`" } ?? "the user \(id)" }
 }

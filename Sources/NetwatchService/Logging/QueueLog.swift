@@ -62,11 +62,12 @@ actor QueueLog {
 
     private func writeLane(_ event: QueueEvent, _ host: String) {
         let label = event.lane.map { " `\($0.oneLine(upTo: Self.longestText))`" } ?? ""
+        let owner = event.submitter.map { " of the user \($0)" } ?? ""
         guard let due = event.due?.rfc3339 else {
-            logger.notice("the lane\(label) to `\(host)` is open again")
+            logger.notice("the lane\(label)\(owner) to `\(host)` is open again")
             return
         }
         let cause = event.status.map { "HTTP \($0)" } ?? "a response"
-        logger.notice("the lane\(label) to `\(host)` is closed until \(due) by \(cause)")
+        logger.notice("the lane\(label)\(owner) to `\(host)` is closed until \(due) by \(cause)")
     }
 }

@@ -14,6 +14,8 @@ extension ControlMessage {
         package var host: String?
         package var lane: String?
         package var tag: String?
+        /// The id of the user who submitted the request, or whose requests the lane has.
+        package var submitter: UInt32?
         package var oldState: String?
         package var state: String?
         package var holdReason: String?

@@ -45,12 +45,21 @@ extension ControlMessage {
         /// The lane's label; empty selects lanes without a label.
         package var lane: String?
         package var tag: String?
+        /// The id of the user who submitted the request. Callers without full access may only name their own.
+        package var submitter: UInt32?
 
-        package init(state: [String]?, host: String?, lane: String?, tag: String? = nil) {
+        package init(
+            state: [String]?,
+            host: String?,
+            lane: String?,
+            tag: String? = nil,
+            submitter: UInt32? = nil
+        ) {
             self.state = state
             self.host = host
             self.lane = lane
             self.tag = tag
+            self.submitter = submitter
         }
     }
 
@@ -106,10 +115,14 @@ extension ControlMessage {
         package var host: String?
         /// The lane's label; empty selects lanes without a label.
         package var lane: String?
+        /// The id of the user whose requests the lane has. A missing member selects the lanes of all users; in a
+        /// response, it means that the requests have no submitter.
+        package var submitter: UInt32?
 
-        package init(host: String?, lane: String?) {
+        package init(host: String?, lane: String?, submitter: UInt32? = nil) {
             self.host = host
             self.lane = lane
+            self.submitter = submitter
         }
     }
 
@@ -177,6 +190,8 @@ extension ControlMessage {
         package var host: String
         /// The lane's label; empty if it has none.
         package var lane: String
+        /// The id of the user whose requests the lane has; `nil` if they have no submitter.
+        package var submitter: UInt32?
         /// The scheme, host and port. `nil` from services of earlier versions, like `fifo`.
         package var origin: String?
         /// Whether the lane sends its requests in order.

@@ -76,6 +76,9 @@ extension ControlRequest {
         return number
     }
 
+    /// Returns the id of a user in the query; `nil` if the query does not contain `submitter`.
+    func submitter() throws(Problem) -> UInt32? { try number("submitter", in: 0...UInt32.max) }
+
     /// Returns a number of seconds of the query, which may have a fraction; `nil` if the query does not contain the
     /// name.
     func seconds(_ name: String, atMost longest: Duration) throws(Problem) -> Duration? {

@@ -9,7 +9,7 @@ extension QueueRoutes {
                 .GET,
                 "/v1/events",
                 access: .read,
-                query: ["state", "host", "lane", "tag", "after"],
+                query: ["state", "host", "lane", "tag", "submitter", "after"],
                 lists: ["state"],
                 classify: { _ in .wait }
             ) { try await events($0) }
@@ -60,5 +60,6 @@ extension QueueEventFilter {
         host = try request.value(of: "host").map(Problem.host)
         lane = request.value(of: "lane")
         tag = try request.value(of: "tag").map(Problem.tag)
+        if let user = try request.submitter() { submitter = try request.caller.selected(user) }
     }
 }

@@ -90,6 +90,7 @@ extension ControlMessage.Event {
         host = event.host
         lane = event.lane
         tag = event.tag
+        submitter = event.submitter
         oldState = event.oldState?.rawValue
         state = event.newState?.rawValue
         holdReason = event.holdReason?.rawValue

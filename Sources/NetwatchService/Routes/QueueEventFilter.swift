@@ -12,6 +12,8 @@ struct QueueEventFilter: Hashable {
 
     /// Selects events of requests with this tag; `nil` selects any, and events of lanes and of the whole queue.
     var tag: String?
+    /// Selects events of the requests and lanes of this user, and those of the whole queue; `nil` selects any.
+    var submitter: UInt32?
 
     func matches(_ event: QueueEvent) -> Bool {
         guard event.kind != .lost else { return true }
@@ -19,6 +21,7 @@ struct QueueEventFilter: Hashable {
         if let tag, event.tag != tag { return false }
         // An event of the whole queue concerns every host and lane.
         guard let eventHost = event.host else { return true }
+        if let submitter, event.submitter != submitter { return false }
         return (host ?? eventHost) == eventHost && (lane ?? event.lane ?? "") == (event.lane ?? "")
     }
 }

@@ -16,8 +16,16 @@ extension Caller {
     /// - Parameter quota: The quota of users without full access.
     func quota(_ quota: UserQuota) -> UserQuota? { access == .full ? nil : quota }
 
-    /// The user to whose requests an edit by filter is limited; `nil` for no limitation.
-    var onlyUser: UInt32? { access == .full ? nil : user }
+    /// Returns the user to whose requests a selection is limited; `nil` for no limitation.
+    ///
+    /// - Parameter submitter: The user whose requests are selected; `nil` for those of all users that the caller may
+    ///   read and edit.
+    /// - Throws: ``Problem`` with `forbidden` if the caller may not select the requests of this user.
+    func selected(_ submitter: UInt32?) throws(Problem) -> UInt32? {
+        guard access < .full else { return submitter }
+        if let submitter, submitter != user { throw .foreignSubmitter(submitter) }
+        return user
+    }
 }
 
 /// Whose requests some ids name. An unknown id is in neither set: it must not be edited, because another user may submit a
@@ -57,6 +65,16 @@ extension Problem {
                 + "change it"
         )
     }
+
+    static func foreignSubmitter(_ user: UInt32) -> Problem {
+        Problem(
+            .forbidden,
+            code: "forbidden",
+            detail:
+                "`submitter` is \(user), another user; only root and the user of the service may select the requests of "
+                + "another user"
+        )
+    }
 }
 
 // MARK: - Redaction
@@ -86,12 +104,12 @@ extension ControlMessage.Shown {
 }
 
 extension QueueEvent {
-    /// The event as the caller may read it: of the requests of others only their ids, states and hosts, and no labels of
-    /// lanes.
+    /// The event as the caller may read it: of the requests and lanes of others only ids, states and hosts, and no
+    /// labels.
     func visible(to caller: Caller) -> QueueEvent {
         guard !caller.owns(submitter) else { return self }
         var event = self
-        (event.lane, event.due, event.status) = (nil, nil, nil)
+        (event.lane, event.submitter, event.due, event.status) = (nil, nil, nil, nil)
         guard requestID != nil else { return event }
         (event.tag, event.holdReason, event.attempts, event.reason) = (nil, nil, nil, nil)
         return event

@@ -12,7 +12,7 @@ extension QueueRoutes {
                 .GET,
                 "/v1/requests",
                 access: .read,
-                query: ["state", "host", "lane", "tag", "limit", "after"],
+                query: ["state", "host", "lane", "tag", "submitter", "limit", "after"],
                 lists: ["state"]
             ) { try await list($0) },
             route(.GET, "/v1/requests/{id}", access: .read, query: ["wait"], classify: Self.waiting) {
@@ -28,8 +28,11 @@ extension QueueRoutes {
 
     private func list(_ request: ControlRequest) async throws -> ControlResponse {
         var query = try RequestQuery(request)
-        // Otherwise the result would show the labels and tags of the requests of other users.
-        if query.lane != nil || query.tag != nil { query.submitter = request.caller.onlyUser }
+        let submitter = try request.submitter()
+        // Otherwise the result would show the labels, tags and submitters of the requests of other users.
+        if query.lane != nil || query.tag != nil || submitter != nil {
+            query.submitter = try request.caller.selected(submitter)
+        }
         return try await largeResponses.run { [query] in
             let page = try await queue.list(query)
             let message = ControlMessage.List(

@@ -13,32 +13,44 @@ extension QueueRoutes {
     }
 
     private func flush(_ request: ControlRequest) async throws -> ControlResponse {
-        let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
-        let host = try lanes?.host.map(Problem.host)
+        let selection = try selection(in: request)
         try requireRunning()
-        let opened = try await queue.flush(host: host, lane: lanes?.lane)
+        let opened = try await queue.flush(selection)
+        var flushed = RequestFilter(
+            states: [.pending, .inflight],
+            host: selection.host,
+            lane: selection.label
+        )
+        flushed.submitter = selection.submitter
         // The dry run of an edit counts requests and changes nothing.
-        let flushed = RequestFilter(states: [.pending, .inflight], host: host, lane: lanes?.lane)
         let count = try await queue.edit(.hold, matching: flushed, isDryRun: true).done
-        let pauses = try await queue.pauses(host: host, lane: lanes?.lane)
+        let pauses = try await queue.pauses(in: selection)
         let message = ControlMessage.Flushed(
             requests: count,
-            openedLanes: opened.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
+            openedLanes: opened.map {
+                ControlMessage.Lanes(host: $0.host, lane: $0.label, submitter: $0.submitter)
+            },
             queuePaused: pauses.isQueuePaused,
             pausedLanes: pauses.lanes.map(ControlMessage.Lanes.init)
         )
         return .json(message, encoder: ControlMessage.encoder)
     }
 
-    private func setPaused(_ isPaused: Bool, _ request: ControlRequest) async throws -> ControlResponse {
+    /// Returns the lanes that a message selects; all lanes without a message.
+    private func selection(in request: ControlRequest) throws(Problem) -> LaneSelection {
         let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
-        let host = try lanes?.host.map(Problem.host)
-        let isWhole = host == nil && lanes?.lane == nil
-        let before = try await queue.pauses(host: host, lane: lanes?.lane)
-        let count =
-            isPaused
-            ? try await queue.pause(host: host, lane: lanes?.lane)
-            : try await queue.resume(host: host, lane: lanes?.lane)
+        return LaneSelection(
+            host: try lanes?.host.map(Problem.host),
+            label: lanes?.lane,
+            submitter: lanes?.submitter
+        )
+    }
+
+    private func setPaused(_ isPaused: Bool, _ request: ControlRequest) async throws -> ControlResponse {
+        let selection = try selection(in: request)
+        let isWhole = selection == .all
+        let before = try await queue.pauses(in: selection)
+        let count = try await queue.setPaused(isPaused, selection)
         let message = ControlMessage.Paused(
             paused: isPaused,
             lanes: count,
@@ -79,7 +91,7 @@ extension QueueRoutes {
 
 extension ControlMessage.Lanes {
     fileprivate init(_ lane: QueueStatistics.PausedLane) {
-        self.init(host: lane.host, lane: lane.label)
+        self.init(host: lane.host, lane: lane.label, submitter: lane.submitter)
     }
 }
 
@@ -99,6 +111,7 @@ extension ControlMessage.ClosedLane {
         self.init(
             host: lane.host,
             lane: lane.label,
+            submitter: lane.submitter,
             origin: lane.origin,
             fifo: lane.isFIFO,
             constraints: lane.constraints == RequestConstraints() ? nil : lane.constraints.description,

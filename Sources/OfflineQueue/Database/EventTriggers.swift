@@ -63,11 +63,11 @@ enum EventTriggers {
             UPDATE OF not_before ON main.lane
             WHEN (OLD.not_before IS NULL, OLD.boot_not_before) IS NOT (NEW.not_before IS NULL, NEW.boot_not_before)
             """,
-            "'closure', NEW.host, NEW.label, NEW.not_before, NEW.closed_by"
+            "'closure', NEW.host, NEW.label, NEW.not_before, NEW.closed_by, NEW.lane_submitter"
         ),
         (
             "event_paused", "UPDATE OF is_paused ON main.lane WHEN OLD.is_paused <> NEW.is_paused",
-            "'pause', NEW.host, NEW.label, NEW.is_paused"
+            "'pause', NEW.host, NEW.label, NEW.is_paused, NULL, NEW.lane_submitter"
         ),
         (
             "event_queue_paused", "UPDATE OF is_paused ON main.meta WHEN OLD.is_paused <> NEW.is_paused",

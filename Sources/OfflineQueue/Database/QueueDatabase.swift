@@ -182,8 +182,9 @@ enum QueueDatabase {
         }
         let lanes = """
             SELECT count(*) FROM lane WHERE mode NOT IN ('parallel', 'fifo') OR typeof(scheme || host || label) <> 'text'
-            OR typeof(id + port + is_paused + requests + bytes + boot_not_before + closure) <> 'integer'
-            OR typeof(not_before) NOT IN ('integer', 'null')
+            OR typeof(id + port + is_paused + pauses_new + requests + bytes + boot_not_before + closure) <> 'integer'
+            OR typeof(not_before) NOT IN ('integer', 'null') OR typeof(lane_submitter) NOT IN ('integer', 'null')
+            OR ifnull(lane_submitter, 0) NOT BETWEEN 0 AND \(UInt32.max)
             OR boot_not_before NOT BETWEEN -\(farthest) AND \(farthest) OR closure NOT BETWEEN 0 AND \(farthest)
             """
         guard try Int.fetchOne(database, sql: lanes) == 0 else {

@@ -1,5 +1,64 @@
 // The SQL statements of the migrations to version 3 and later, the newest first.
 
+// MARK: - Version 14
+
+extension QueueSchema {
+    static let version14 = """
+        -- The submitter belongs to the key of a lane. SQLite cannot change a UNIQUE constraint, so the table is copied,
+        -- as in version 8.
+        DROP TRIGGER request_counted;
+        DROP TRIGGER request_discounted;
+        CREATE TABLE lane14 (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            scheme TEXT NOT NULL,
+            host TEXT NOT NULL,
+            port INTEGER NOT NULL,
+            label TEXT NOT NULL,
+            mode TEXT NOT NULL CHECK (mode IN ('parallel', 'fifo')),
+            lane_constraints TEXT NOT NULL DEFAULT '',
+            -- The user who has submitted all requests of the lane; NULL if they have no submitter.
+            lane_submitter INTEGER,
+            not_before INTEGER,
+            is_paused INTEGER NOT NULL DEFAULT 0,
+            -- Whether the pause also applies to new lanes that differ only in their submitter.
+            pauses_new INTEGER NOT NULL DEFAULT 0,
+            requests INTEGER NOT NULL DEFAULT 0,
+            bytes INTEGER NOT NULL DEFAULT 0,
+            closed_by INTEGER,
+            boot_not_before INTEGER NOT NULL DEFAULT 0,
+            closure INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        -- In a UNIQUE constraint, two NULLs would be different.
+        CREATE UNIQUE INDEX lane_key
+            ON lane14 (scheme, host, port, label, mode, lane_constraints, ifnull(lane_submitter, -1));
+        -- The new lanes get new ids. Otherwise the number of a lane could be used for two lanes.
+        DELETE FROM sqlite_sequence WHERE name = 'lane14';
+        INSERT INTO sqlite_sequence (name, seq) SELECT 'lane14', seq FROM sqlite_sequence WHERE name = 'lane';
+        INSERT INTO lane14 (scheme, host, port, label, mode, lane_constraints, lane_submitter, not_before,
+            is_paused, pauses_new, requests, bytes, closed_by, boot_not_before, closure)
+        SELECT scheme, host, port, label, mode, lane_constraints, submitter, not_before,
+            is_paused, is_paused, ifnull(load.requests, 0), ifnull(load.bytes, 0), closed_by, boot_not_before, closure
+        FROM lane LEFT JOIN (
+            SELECT lane_id, submitter, count(*) AS requests, sum(size) AS bytes FROM request GROUP BY lane_id, submitter
+        ) AS load ON load.lane_id = lane.id
+        ORDER BY lane.id, submitter;
+        UPDATE request SET lane_id = new.id FROM lane AS old JOIN lane14 AS new
+            ON (new.scheme, new.host, new.port, new.label, new.mode, new.lane_constraints)
+            = (old.scheme, old.host, old.port, old.label, old.mode, old.lane_constraints)
+            WHERE old.id = request.lane_id AND ifnull(lane_submitter, -1) = ifnull(request.submitter, -1);
+        DROP TABLE lane;
+        ALTER TABLE lane14 RENAME TO lane;
+        CREATE TRIGGER request_counted AFTER INSERT ON request BEGIN
+            UPDATE lane SET requests = requests + 1, bytes = bytes + NEW.size WHERE id = NEW.lane_id;
+            UPDATE meta SET requests = requests + 1, bytes = bytes + NEW.size;
+        END;
+        CREATE TRIGGER request_discounted AFTER DELETE ON request BEGIN
+            UPDATE lane SET requests = requests - 1, bytes = bytes - OLD.size WHERE id = OLD.lane_id;
+            UPDATE meta SET requests = requests - 1, bytes = bytes - OLD.size;
+        END;
+        """
+}
+
 // MARK: - Version 13
 
 extension QueueSchema {

@@ -12,7 +12,7 @@ enum QueueSchema {
         var migrator = DatabaseMigrator()
         let versions = [
             version1, version2, version3, version4, version5, version6, version7, version8, version9,
-            version10, version11, version12, version13,
+            version10, version11, version12, version13, version14,
         ]
         for (version, sql) in zip(1..., versions) {
             migrator.registerMigration("\(version)") { database in

@@ -36,8 +36,10 @@ struct RowChange: Sendable {
             event = QueueEvent(time(3) == nil ? .laneOpened : .laneClosed, at: date)
             event.due = time(3)
             event.status = event.due == nil ? nil : value(4)
+            event.submitter = value(5)
         default:
             event = QueueEvent(pauseKind, at: date)
+            event.submitter = value(5)
         }
         event.host = host
         event.lane = label

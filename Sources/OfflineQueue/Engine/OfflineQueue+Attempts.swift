@@ -388,13 +388,6 @@ extension RetryUse {
 
 extension Scheduler.LaneInfo {
     fileprivate init(_ lane: LaneRecord, now: Moment) {
-        self.init(
-            id: lane.id,
-            origin: lane.key.origin,
-            label: lane.key.label,
-            mode: lane.key.mode,
-            constraints: lane.key.constraints,
-            notBefore: lane.notBefore.map { now + $0 }
-        )
+        self.init(id: lane.id, key: lane.key, notBefore: lane.notBefore.map { now + $0 })
     }
 }

@@ -147,7 +147,7 @@ extension OfflineQueue {
     ///   store.
     @discardableResult
     public func pause(host: String? = nil, lane: String? = nil) async throws -> Int {
-        try await setPaused(true, host, lane)
+        try await setPaused(true, LaneSelection(host: host, label: lane))
     }
 
     /// Resumes the whole queue or some lanes after ``pause(host:lane:)``.
@@ -163,22 +163,20 @@ extension OfflineQueue {
     ///   store.
     @discardableResult
     public func resume(host: String? = nil, lane: String? = nil) async throws -> Int {
-        try await setPaused(false, host, lane)
+        try await setPaused(false, LaneSelection(host: host, label: lane))
     }
 
-    /// Returns whether the whole queue is paused, and which lanes are paused individually.
+    /// Returns whether the whole queue is paused, and which of the selected lanes are paused individually.
     ///
-    /// - Parameters:
-    ///   - host: The host of the lanes; `nil` for all hosts.
-    ///   - lane: The label of the lanes; empty for lanes without one, `nil` for all labels.
     /// - Throws: ``QueueError`` of the store.
-    package func pauses(host: String?, lane: String?) async throws -> LanePauses {
-        try await store.pauses(in: LaneSelection(host: host?.lowercased(), label: lane))
+    package func pauses(in selection: LaneSelection) async throws -> LanePauses {
+        try await store.pauses(in: selection)
     }
 
-    private func setPaused(_ isPaused: Bool, _ host: String?, _ lane: String?) async throws -> Int {
-        let isWhole = host == nil && lane == nil
-        let lanes = isWhole ? nil : LaneSelection(host: host?.lowercased(), label: lane)
+    /// Pauses or resumes lanes, like ``pause(host:lane:)`` and ``resume(host:lane:)``. ``LaneSelection/all`` stands for
+    /// the whole queue.
+    package func setPaused(_ isPaused: Bool, _ selection: LaneSelection) async throws -> Int {
+        let lanes = selection == .all ? nil : selection
         let count = try await reporting { try await store.setPaused(isPaused, lanes: lanes) }
         guard let lanes, count == 0 else { return count }
         throw lanes.unknown

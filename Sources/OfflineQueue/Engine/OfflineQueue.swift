@@ -312,8 +312,12 @@ extension OfflineQueue {
     ///   was changed; errors of the store.
     @discardableResult
     public func flush(host: String? = nil, lane: String? = nil) async throws -> [QueueStatistics.ClosedLane] {
+        try await flush(LaneSelection(host: host, label: lane))
+    }
+
+    /// Tries the waiting requests of some lanes now, like ``flush(host:lane:)``.
+    package func flush(_ selection: LaneSelection) async throws -> [QueueStatistics.ClosedLane] {
         guard phase == .running else { return [] }
-        let selection = LaneSelection(host: host?.lowercased(), label: lane)
         return try await reporting {
             let lanes = try await store.reopen(selection, releasing: HoldReason.releasableByRestart)
             announce(lanes.busy)

@@ -67,7 +67,7 @@ public struct QueueEvent: Hashable, Sendable {
     public var lane: String?
     /// The request's tag; `nil` without one.
     public var tag: String?
-    /// The id of the user who enqueued the request; `nil` if that is not known.
+    /// The id of the user who enqueued the request, or whose requests the lane has; `nil` if that is not known.
     package var submitter: UInt32?
     /// When the request was stored, by the wall clock; `nil` if that is not known.
     package var stored: Date?

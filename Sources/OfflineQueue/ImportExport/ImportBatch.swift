@@ -56,9 +56,8 @@ struct ImportBatch {
     }
 
     private mutating func complete() async throws {
-        guard let (parsed, validated, body) = current else { return }
-        var (archived, new) = (parsed, validated)
-        archived.submitter = submitters.submitter(insteadOf: archived.submitter)
+        guard let (archived, validated, body) = current else { return }
+        var new = validated
         current = nil
         size += new.id.utf8.count + Int(new.headBytes)
         switch body {
@@ -70,7 +69,7 @@ struct ImportBatch {
             if !data.isEmpty { new.body = .inline(data) }
         case .file(let writer): new.body = .spooled(try await writer.finish())
         }
-        requests.append(RestoredRequest(archived, new))
+        requests.append(RestoredRequest(archived, new, as: submitters))
     }
 
     /// Counts the outcomes after the store has restored the batch, and removes the bodies of requests that were not

@@ -46,7 +46,8 @@ package struct NewRequest: Sendable {
             origin: origin,
             label: options.lane ?? "",
             mode: mode,
-            constraints: options.constraints
+            constraints: options.constraints,
+            submitter: options.submitter?.user
         )
         let (key, others) = try Self.key(of: request, options, for: purpose)
         id = options.id ?? UUIDv7.make()

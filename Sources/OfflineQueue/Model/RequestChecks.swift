@@ -112,12 +112,7 @@ extension RequestChecks {
         if let tag = options.tag { try checkPrintable(tag, "tag") }
         if let webhook = options.onDone { try check(webhook, for: purpose) }
         if let key = options.replaceKey { try checkPrintable(key, "replace key") }
-        if let lane = options.lane, lane.isEmpty || lane.utf8.count > 255 {
-            throw QueueError(
-                .invalidOption,
-                "the label of the lane has \(lane.utf8.count) bytes; 1 to 255 are accepted"
-            )
-        }
+        if let lane = options.lane { try check(lane: lane, of: options.submitter, for: purpose) }
         if let name = options.credential { try CredentialName.check(name) }
         guard options.credential == nil || !options.allowsSignature else {
             throw QueueError(
@@ -159,6 +154,26 @@ extension RequestChecks {
         } catch {
             throw QueueError(error.code, "the webhook is refused: \(error.message)")
         }
+    }
+
+    private static func check(
+        lane: String,
+        of submitter: Submitter?,
+        for purpose: Purpose
+    ) throws(QueueError) {
+        guard (1...255).contains(lane.utf8.count) else {
+            throw QueueError(
+                .invalidOption,
+                "the label of the lane has \(lane.utf8.count) bytes; 1 to 255 are accepted"
+            )
+        }
+        let isReserved = lane.utf8.starts(with: LaneKey.reservedPrefix.utf8)
+        guard isReserved, submitter != nil, purpose != .import else { return }
+        throw QueueError(
+            .invalidOption,
+            "the label of the lane is \(quoted(lane)); it must not begin with `\(LaneKey.reservedPrefix)`, which is "
+                + "reserved for the service"
+        )
     }
 
     private static func checkOrder(_ options: EnqueueOptions) throws(QueueError) {

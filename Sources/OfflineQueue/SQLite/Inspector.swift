@@ -150,8 +150,11 @@ extension Inspector {
             SELECT 'queue' AS name, meta.requests AS noted, (SELECT count(*) FROM request) AS found,
             meta.bytes AS notedBytes, (SELECT ifnull(sum(size), 0) FROM request) AS foundBytes FROM meta
             """
+        // Stores of earlier versions are checked without migration.
+        let hasOwners = try database.columns(in: "lane").contains { $0.name == "lane_submitter" }
+        let owner = hasOwners ? "ifnull(' of the user ' || lane_submitter, '')" : "''"
         let lanes = """
-            SELECT scheme || '://' || host || ':' || port || ' ' || label AS name, lane.requests AS noted,
+            SELECT scheme || '://' || host || ':' || port || ' ' || label || \(owner) AS name, lane.requests AS noted,
             count(size) AS found, lane.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
             FROM lane LEFT JOIN request ON lane_id = lane.id GROUP BY lane.id
             HAVING noted <> found OR notedBytes <> foundBytes
@@ -165,7 +168,6 @@ extension Inspector {
             submitter.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
             FROM submitter LEFT JOIN request ON request.submitter = user GROUP BY user
             """
-        // Stores of earlier versions are checked without migration.
         let hasUsers = try database.tableExists("submitter")
         let statements = [totals, lanes, history] + (hasUsers ? [users] : [])
         for row in try statements.flatMap({ try database.rows($0) }) {

@@ -21,17 +21,24 @@ package enum StoreStatements {
 
     /// Selects a lane with the counters of the whole queue. While the queue is paused, every lane counts as paused.
     private static let laneColumns = """
-        SELECT id, scheme, host, port, label, mode, lane_constraints, not_before, boot_not_before, requests, bytes,
-        is_paused OR (SELECT is_paused FROM meta) AS is_paused, (SELECT requests FROM meta) AS all_requests,
-        (SELECT bytes FROM meta) AS all_bytes FROM lane
+        SELECT id, scheme, host, port, label, mode, lane_constraints, lane_submitter, not_before, boot_not_before,
+        requests, bytes, is_paused OR (SELECT is_paused FROM meta) AS is_paused,
+        (SELECT requests FROM meta) AS all_requests, (SELECT bytes FROM meta) AS all_bytes FROM lane
         """
 
     package static let findLane = "\(laneColumns) WHERE id = ?"
+    /// The condition that a lane has a key, or that it differs from the key only in its submitter. The arguments are
+    /// those of `LaneKey.arguments`. Index: `lane_key`.
+    private static let isSameForAll =
+        "(scheme, host, port, label, mode, lane_constraints) = (?1, ?2, ?3, ?4, ?5, ?6)"
     package static let findLaneByKey =
-        "\(laneColumns) WHERE (scheme, host, port, label, mode, lane_constraints) = (?, ?, ?, ?, ?, ?)"
+        "\(laneColumns) WHERE \(isSameForAll) AND ifnull(lane_submitter, -1) = ifnull(?7, -1)"
     static let busyLanes = "\(laneColumns) WHERE requests > 0"
-    package static let insertLane =
-        "INSERT INTO lane (scheme, host, port, label, mode, lane_constraints) VALUES (?, ?, ?, ?, ?, ?)"
+    package static let insertLane = """
+        INSERT INTO lane (scheme, host, port, label, mode, lane_constraints, lane_submitter, is_paused, pauses_new)
+        SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, is_paused, is_paused
+        FROM (SELECT EXISTS (SELECT 1 FROM lane WHERE \(isSameForAll) AND pauses_new = 1) AS is_paused)
+        """
 
     static let pages = """
         SELECT page_count * page_size AS size, freelist_count * page_size AS free
@@ -46,13 +53,14 @@ package enum StoreStatements {
     private static let isDroppable =
         "state <> 'inflight' AND seq <> :kept AND on_done IS NULL AND webhook_of IS NULL"
 
-    /// Returns the statement that selects the oldest request that may be dropped, except the one with the number
-    /// `kept`. Index: `request_submitter` for the requests of one user, whose number the quota limits, otherwise
-    /// `request_order` for those of a lane. The unary plus prevents the use of the other index.
-    package static func oldest(ofUser: Bool, inLane: Bool) -> String {
-        let user = ofUser ? "submitter = :user AND " : ""
-        let lane = inLane ? "\(ofUser ? "+" : "")lane_id = :lane AND " : ""
-        return "SELECT * FROM request WHERE \(user)\(lane)\(isDroppable) ORDER BY seq LIMIT 1"
+    /// Selects the oldest request that may be dropped, except the one with the number `kept`: of the whole queue, of a
+    /// user, or of a lane. Indexes: `request_submitter` for those of a user, `request_order` for those of a lane.
+    static let oldest = oldest(where: "")
+    package static let oldestOfUser = oldest(where: "submitter = :user AND ")
+    static let oldestOfLane = oldest(where: "lane_id = :lane AND ")
+
+    private static func oldest(where condition: String) -> String {
+        "SELECT * FROM request WHERE \(condition)\(isDroppable) ORDER BY seq LIMIT 1"
     }
 
     /// Selects the waiting request with a replace key. Index: `request_replaced`.
@@ -389,9 +397,8 @@ package enum StoreStatements {
     /// The statements whose execution time must not grow with the length of the queue, by name.
     package static let flat: [String: String] = [
         "isKnown": isKnown, "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
-        "userLoad": userLoad, "oldestOfLane": oldest(ofUser: false, inLane: true),
-        "oldestOfUser": oldest(ofUser: true, inLane: false),
-        "oldestOfUserInLane": oldest(ofUser: true, inLane: true),
+        "insertLane": insertLane, "userLoad": userLoad,
+        "oldestOfLane": oldestOfLane, "oldestOfUser": oldestOfUser,
         "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
         "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
         "postpone": postpone,

@@ -139,14 +139,7 @@ extension StoreTransaction {
     }
 
     private func lane(of row: StoredRow) throws -> StoredLane {
-        let origin = try Origin(url: try row["url"])
-        let key = try LaneKey(
-            origin: origin,
-            label: row["label"],
-            mode: row["mode"],
-            constraints: RequestConstraints(stored: row["constraints"])
-        )
-        return try lane(of: key)
+        try lane(of: LaneKey(finished: row, origin: Origin(url: try row["url"])))
     }
 
     /// Makes a dead request pending again (T7), at its old position, with the same key and its full original time to

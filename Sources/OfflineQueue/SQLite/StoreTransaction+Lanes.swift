@@ -54,7 +54,23 @@ extension LaneKey {
             origin: Origin(scheme: row["scheme"], host: row["host"], port: row["port"]),
             label: row["label"],
             mode: row["mode"],
-            constraints: RequestConstraints(stored: row["lane_constraints"])
+            constraints: RequestConstraints(stored: row["lane_constraints"]),
+            submitter: row["lane_submitter"]
+        )
+    }
+
+    /// Creates the key of the lane in which a finished request was.
+    ///
+    /// - Parameters:
+    ///   - row: A row of `history`, which does not store the scheme and the port of the lane.
+    ///   - origin: The origin of the request's URL.
+    init(finished row: StoredRow, origin: Origin) throws {
+        try self.init(
+            origin: origin,
+            label: row["label"],
+            mode: row["mode"],
+            constraints: RequestConstraints(stored: row["constraints"]),
+            submitter: row["submitter"]
         )
     }
 }
@@ -126,7 +142,7 @@ extension StoreTransaction {
         try rows(
             """
             SELECT * FROM lane WHERE not_before > :now AND requests > 0 AND \(Self.isSelected)
-            ORDER BY host, label LIMIT :limit
+            ORDER BY host, label, lane_submitter LIMIT :limit
             """,
             ["now": now.milliseconds, "limit": QueueStatistics.maximumPausedLanes]
                 &+ Self.arguments(of: selection)
@@ -147,12 +163,18 @@ extension StoreTransaction {
     func pausedLanes(in selection: LaneSelection) throws -> [QueueStatistics.PausedLane] {
         try rows(
             """
-            SELECT DISTINCT host, label FROM lane WHERE is_paused = 1 AND \(Self.isSelected)
-            ORDER BY host, label LIMIT :limit
+            SELECT DISTINCT host, label, lane_submitter FROM lane WHERE is_paused = 1 AND \(Self.isSelected)
+            ORDER BY host, label, lane_submitter LIMIT :limit
             """,
             ["limit": QueueStatistics.maximumPausedLanes] &+ Self.arguments(of: selection)
         )
-        .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
+        .map {
+            try QueueStatistics.PausedLane(
+                host: $0["host"],
+                label: $0["label"],
+                submitter: $0["lane_submitter"]
+            )
+        }
     }
 
     mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {
@@ -162,8 +184,12 @@ extension StoreTransaction {
     }
 
     private func setPaused(_ isPaused: Bool, matching selection: LaneSelection) throws -> [Int64] {
+        // A pause of the lanes of all users also applies to new lanes of other users, see `insertLane`.
         try execute(
-            "UPDATE lane SET is_paused = :paused WHERE \(Self.isSelected)",
+            """
+            UPDATE lane SET is_paused = :paused, pauses_new = :paused AND (pauses_new OR :submitter IS NULL)
+            WHERE \(Self.isSelected)
+            """,
             ["paused": isPaused] &+ Self.arguments(of: selection)
         )
         return try lanes(in: selection)
@@ -177,16 +203,19 @@ extension StoreTransaction {
     }
 
     /// The condition that a lane is selected, and its arguments.
-    private static let isSelected = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
+    private static let isSelected = """
+        host = ifnull(:host, host) AND label = ifnull(:label, label)
+        AND (:submitter IS NULL OR lane_submitter = :submitter)
+        """
 
     private static func arguments(of selection: LaneSelection) -> StatementArguments {
-        ["host": selection.host, "label": selection.label]
+        ["host": selection.host, "label": selection.label, "submitter": selection.submitter]
     }
 
     private func setQueuePaused(_ isPaused: Bool) throws -> [Int64] {
         try execute("UPDATE meta SET is_paused = ?", [isPaused])
         // Resuming the queue also resumes each lane, because a user may have forgotten that a single lane is paused.
-        if !isPaused { try execute("UPDATE lane SET is_paused = 0 WHERE is_paused = 1") }
+        if !isPaused { try execute("UPDATE lane SET is_paused = 0, pauses_new = 0 WHERE is_paused = 1") }
         return try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] }
     }
 
@@ -203,6 +232,6 @@ extension StoreTransaction {
 extension LaneKey {
     /// The arguments of `StoreStatements.findLaneByKey` and `StoreStatements.insertLane`.
     fileprivate var arguments: StatementArguments {
-        [origin.scheme, origin.host, origin.port, label, mode.rawValue, constraints.description]
+        [origin.scheme, origin.host, origin.port, label, mode.rawValue, constraints.description, submitter]
     }
 }

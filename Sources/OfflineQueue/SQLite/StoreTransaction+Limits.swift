@@ -279,7 +279,7 @@ extension StoreTransaction {
         except replaced: StoredRequest?,
         _ freed: Freed
     ) throws {
-        // A user with a quota may drop only its own requests.
+        // A user with a quota may drop only its own requests. A lane has requests of only one user.
         let submitter = new.options.submitter
         let user = submitter?.quota == nil ? nil : submitter?.user
         let kept = replaced?.sequence ?? 0
@@ -291,7 +291,7 @@ extension StoreTransaction {
             over: laneLimit,
             try load(StoreStatements.laneLoad, [lane.id]) - freed.lane
         ) {
-            try drop(try oldest(of: user, in: lane, except: kept), for: excess)
+            try drop(try row(StoreStatements.oldestOfLane, ["lane": lane.id, "kept": kept]), for: excess)
         }
         while let excess = excess(of: new.size, over: limit, try totalLoad() - freed.queue) {
             try drop(try oldest(of: user, except: kept), for: excess)
@@ -302,17 +302,10 @@ extension StoreTransaction {
     ///
     /// - Parameters:
     ///   - user: The user who must have submitted it; `nil` for any.
-    ///   - lane: Its lane. Default `nil`: any.
     ///   - kept: The number of a request that is not returned.
-    private func oldest(
-        of user: UInt32?,
-        in lane: StoredLane? = nil,
-        except kept: Int64
-    ) throws -> StoredRow? {
-        var arguments: StatementArguments = ["kept": kept]
-        if let user { arguments = arguments &+ ["user": user] }
-        if let lane { arguments = arguments &+ ["lane": lane.id] }
-        return try row(StoreStatements.oldest(ofUser: user != nil, inLane: lane != nil), arguments)
+    private func oldest(of user: UInt32?, except kept: Int64) throws -> StoredRow? {
+        guard let user else { return try row(StoreStatements.oldest, ["kept": kept]) }
+        return try row(StoreStatements.oldestOfUser, ["user": user, "kept": kept])
     }
 
     private mutating func drop(_ row: StoredRow?, for excess: Excess) throws {

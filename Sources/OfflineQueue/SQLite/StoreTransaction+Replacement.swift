@@ -22,13 +22,7 @@ extension StoreTransaction {
 
     /// Returns the waiting request and the request in flight that may have replaced a request.
     private func unfinished(after row: StoredRow, _ key: String, _ origin: Origin) throws -> [StoredRow] {
-        let laneKey = try LaneKey(
-            origin: origin,
-            label: row["label"],
-            mode: row["mode"],
-            constraints: RequestConstraints(stored: row["constraints"])
-        )
-        guard let lane = try knownLane(of: laneKey)?.id else { return [] }
+        guard let lane = try knownLane(of: LaneKey(finished: row, origin: origin))?.id else { return [] }
         let (sequence, end): (Int64, Int64) = try (row["seq"], row["finished_at"])
         return try [StoreStatements.findReplaceable, StoreStatements.findSentWithKey]
             .compactMap { try self.row($0, [lane, key]) }
@@ -41,7 +35,7 @@ extension StoreTransaction {
         let arguments: StatementArguments = try [
             "seq": row["seq"] as Int64, "end": row["finished_at"] as Int64, "key": key, "host": origin.host,
             "label": row["label"] as String, "mode": row["mode"] as String,
-            "constraints": row["constraints"] as String?,
+            "constraints": row["constraints"] as String?, "submitter": row["submitter"] as UInt32?,
         ]
         let found = try cursor(StoreStatements.finishedReplacements, arguments)
         while let candidate = try found.next() {
@@ -58,7 +52,7 @@ extension StoreStatements {
     /// They may belong to a lane with another scheme or port. Index: the one on `history.seq`.
     package static let finishedReplacements = """
         SELECT seq, id, url FROM history WHERE seq > :seq AND replace_key = :key
-        AND (host, label, mode) = (:host, :label, :mode) AND constraints IS :constraints
+        AND (host, label, mode) = (:host, :label, :mode) AND constraints IS :constraints AND submitter IS :submitter
         AND created_at <= :end AND finished_at >= :end ORDER BY seq
         """
 }

@@ -11,7 +11,7 @@ extension StoreTransaction {
     private mutating func restore(_ restored: RestoredRequest) throws -> Restoration {
         let (new, archived) = (restored.new, restored.archived)
         guard try !isKnown(new.id) else { return .known }
-        let lane = try lane(of: new.lane)
+        let lane = try lane(of: restored.lane)
         guard archived.state != .dead else {
             try restoreDead(restored, in: lane)
             return .restored

@@ -26,7 +26,7 @@ extension Scheduler {
 
     /// Makes a lane wait for a slot.
     mutating func join(_ lane: SchedulerLane) {
-        slots.join(lane.id, of: lane.origin, weight: settings.laneWeights[lane.label] ?? 1)
+        slots.join(lane.id, of: lane.origin, weight: settings.laneWeights[lane.key.label] ?? 1)
     }
 
     private func mayTry(_ lane: SchedulerLane, now: Moment) -> Bool {

@@ -80,28 +80,17 @@ package struct Scheduler: Sendable {
     /// The properties of a lane that its requests do not change.
     package struct LaneInfo: Hashable, Sendable {
         package let id: Int64
-        package let origin: Origin
-        package let label: String
-        package let mode: LaneKey.Mode
-        package let constraints: RequestConstraints
+        package let key: LaneKey
         /// The time until which the server closed the lane with `Retry-After`; `nil` if it did not.
         package let notBefore: Moment?
 
-        package init(
-            id: Int64,
-            origin: Origin,
-            label: String = "",
-            mode: LaneKey.Mode,
-            constraints: RequestConstraints = RequestConstraints(),
-            notBefore: Moment? = nil
-        ) {
+        package init(id: Int64, key: LaneKey, notBefore: Moment? = nil) {
             self.id = id
-            self.origin = origin
-            self.label = label
-            self.mode = mode
-            self.constraints = constraints
+            self.key = key
             self.notBefore = notBefore
         }
+
+        package var origin: Origin { key.origin }
     }
 
     /// A lane that has requests, and the time at which the first of them is due.

@@ -10,12 +10,7 @@ struct SchedulerLane: Hashable, Sendable {
     }
 
     let id: Int64
-    let origin: Origin
-    /// The lane's label, for reports.
-    let label: String
-    let mode: LaneKey.Mode
-    /// The conditions of the network and the time of day under which the lane's requests are sent.
-    let constraints: RequestConstraints
+    let key: LaneKey
 
     /// A lower bound for the time at which the next request is due; `nil` if none is pending.
     var due: Moment?
@@ -87,16 +82,15 @@ struct SchedulerLane: Hashable, Sendable {
 
     init(_ info: Scheduler.LaneInfo) {
         id = info.id
-        origin = info.origin
-        label = info.label
-        mode = info.mode
-        constraints = info.constraints
+        key = info.key
         serverNotBefore = info.notBefore ?? .zero
     }
 
+    var origin: Origin { key.origin }
     var endpoint: Endpoint { origin.endpoint }
-
-    var key: LaneKey { LaneKey(origin: origin, label: label, mode: mode, constraints: constraints) }
+    var mode: LaneKey.Mode { key.mode }
+    /// The conditions of the network and the time of day under which the lane's requests are sent.
+    var constraints: RequestConstraints { key.constraints }
 
     /// Whether the scheduler can forget the lane: it has no pending request, no request in flight and no closure to
     /// remember.

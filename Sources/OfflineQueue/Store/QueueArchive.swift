@@ -57,10 +57,27 @@ package struct AvailableCapacity: Hashable, Sendable {
 package struct RestoredRequest: Sendable {
     package let archived: ArchivedRequest
     package let new: NewRequest
+    /// The submitter in the export; `nil` if it has none.
+    let exportedSubmitter: UInt32?
 
-    package init(_ archived: ArchivedRequest, _ new: NewRequest) {
+    /// - Parameter submitters: Who becomes the submitter of the request. Default: the one in the export.
+    package init(
+        _ archived: ArchivedRequest,
+        _ new: NewRequest,
+        as submitters: ImportedSubmitters = .original
+    ) {
+        exportedSubmitter = archived.submitter
+        var archived = archived
+        archived.submitter = submitters.submitter(insteadOf: archived.submitter)
         self.archived = archived
         self.new = new
+    }
+
+    /// The request's lane. The submitter was not known when the request was validated.
+    var lane: LaneKey {
+        var lane = new.lane
+        lane.submitter = archived.submitter
+        return lane
     }
 }
 

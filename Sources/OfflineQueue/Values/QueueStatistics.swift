@@ -95,6 +95,8 @@ public struct QueueStatistics: Hashable, Sendable {
         public let host: String
         /// The lane's label; empty for a lane without one.
         public let label: String
+        /// The user whose requests the lane has; `nil` for requests without a submitter.
+        package let submitter: UInt32?
     }
 
     /// A lane that sends no requests until its closure ends.
@@ -105,6 +107,8 @@ public struct QueueStatistics: Hashable, Sendable {
         public let host: String
         /// The lane's label; empty for a lane without one.
         public let label: String
+        /// The user whose requests the lane has; `nil` for requests without a submitter.
+        package let submitter: UInt32?
         /// The origin of the lane's URLs with its port, such as `https://api.example.com:443`.
         public let origin: String
         /// Whether the lane sends its requests in order, one at a time.

@@ -13,7 +13,10 @@ struct EditOptions: ParsableArguments {
 
     @Flag(
         help:
-            "Edit all requests to which the command applies, or those that --state, --host, --lane and --tag select."
+            """
+            Edit all requests to which the command applies, or those that --state, --host, --lane, --submitter and \
+            --tag select.
+            """
     )
     var all = false
 
@@ -41,10 +44,8 @@ struct EditOptions: ParsableArguments {
             throw ValidationError(all ? "`--all` cannot be combined with ids" : "give ids or `--all`")
         }
         if yes, !all { throw ValidationError("`--yes` requires `--all`") }
-        let isFiltered =
-            !states.wanted.isEmpty || filter.host != nil || filter.lane != nil || tags.tag != nil
-        if !all, isFiltered {
-            throw ValidationError("`--state`, `--host`, `--lane` and `--tag` require `--all`")
+        if !all, filter.description(states: states.wanted, tag: tags.tag) != nil {
+            throw ValidationError("`--state`, `--host`, `--lane`, `--submitter` and `--tag` require `--all`")
         }
         if ids.count > 1, ids.contains("-") { throw ValidationError("`-` cannot be combined with ids") }
         if ids.contains("") { throw ValidationError("the id must not be empty") }
@@ -106,7 +107,8 @@ struct EditOptions: ParsableArguments {
             state: names.isEmpty ? nil : names,
             host: filter.host,
             lane: filter.lane,
-            tag: tags.tag
+            tag: tags.tag,
+            submitter: filter.submitter
         )
         if !yes {
             let counted = try await post(.init(filter: matching, dryRun: true), action, client)

@@ -45,7 +45,9 @@ final class EventPrinter: Sendable {
     /// Returns an event as text: `14:03:49.202  postponed  order-7  api.example.com  until 14:05:00.000: HTTP 503`.
     static func line(_ event: ControlMessage.Event) -> String {
         let subject = event.request ?? (event.host == nil ? "queue" : "lane")
-        let lane = [event.host, event.lane].compactMap(\.self).joined(separator: " ")
+        // Several users may have a lane with this label. `queue show` prints the submitter of a request.
+        let owner = event.request == nil ? event.submitter.map { "of user \($0)" } : nil
+        let lane = [event.host, event.lane, owner].compactMap(\.self).joined(separator: " ")
         return [LocalTime.format(event.time), event.event, subject, lane, details(of: event)]
             .filter { !$0.isEmpty }.joined(separator: "  ")
     }

@@ -64,9 +64,8 @@ struct QueueEventsCommand: AsyncParsableCommand {
     }
 
     private var target: String {
-        var query = states.wanted.map { "state=\($0.rawValue)" }
-        let others = [("host", filter.host), ("lane", filter.lane), ("tag", tags.tag), ("after", after)]
-        query += others.compactMap { name, value in value.map { "\(name)=\($0.urlEscaped)" } }
+        let states = states.wanted.map { "state=\($0.rawValue)" }
+        let query = states + filter.parameters([("tag", tags.tag), ("after", after)])
         return "/v1/events" + (query.isEmpty ? "" : "?" + query.joined(separator: "&"))
     }
 }

@@ -13,6 +13,18 @@ enum HostName {
     }
 }
 
+/// A user that an option selects.
+enum UserName {
+    /// - Throws: An error for a text that is neither an id nor the name of a user of this machine.
+    static func argument(_ text: String) throws -> UInt32 {
+        if let id = UInt32(text) { return id }
+        guard let user = SystemUser(named: text) else {
+            throw ValidationError("\(Printer.quoted(text)) is neither the name nor the id of a user")
+        }
+        return user.id
+    }
+}
+
 /// Options that select lanes.
 struct LaneFilter: ParsableArguments {
     @Option(help: "Only requests to this host.", transform: HostName.argument)
@@ -21,11 +33,15 @@ struct LaneFilter: ParsableArguments {
     @Option(help: "Only requests of lanes with this label; empty for lanes without a label.")
     var lane: String?
 
+    @Option(help: "Only requests of this user: a name or an id.", transform: UserName.argument)
+    var submitter: UInt32?
+
     /// Returns the given options of the filter, in backticks; `nil` if there are none.
     func description(states: [QueuedRequest.State], tag: String?) -> String? {
         let options: [(String, String?)] = [
             ("--state", states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")),
             ("--host", host), ("--lane", lane.map { $0.isEmpty ? "''" : $0 }), ("--tag", tag),
+            ("--submitter", submitter.map(String.init)),
         ]
         let given = options.compactMap { name, value in value.map { "\(name) \($0)" } }
         return given.isEmpty ? nil : Printer.quoted(given.joined(separator: " "))
@@ -50,11 +66,7 @@ struct LaneFilter: ParsableArguments {
         repeat {
             var query = ["limit=\(min(left, ControlMessage.longestPage))"]
             query += states.map { "state=\($0.rawValue)" }
-            query += [("host", host), ("lane", lane), ("tag", tag), ("after", next)].compactMap {
-                name,
-                value in
-                value.map { "\(name)=\($0.urlEscaped)" }
-            }
+            query += parameters([("tag", tag), ("after", next)])
             let target = "/v1/requests?" + query.joined(separator: "&")
             let page = try await client.get(target, as: ControlMessage.List.self)
             try await body(page)
@@ -62,6 +74,12 @@ struct LaneFilter: ParsableArguments {
             next = page.next
         } while next != nil && left > 0
         return next != nil
+    }
+
+    /// Returns the parameters of a query for the selected lanes, and others that have a value.
+    func parameters(_ others: [(name: String, value: String?)]) -> [String] {
+        let own = [("host", host), ("lane", lane), ("submitter", submitter.map(String.init))]
+        return (own + others).compactMap { name, value in value.map { "\(name)=\($0.urlEscaped)" } }
     }
 }
 

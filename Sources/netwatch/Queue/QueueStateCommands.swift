@@ -64,8 +64,9 @@ struct QueuePauseCommand: AsyncParsableCommand {
             netwatch queue pause
             netwatch queue pause --host api.example.com --lane reports
 
-            Requests in flight are finished, and new requests are still accepted. Without --host and --lane, \
-            the whole queue is paused.
+            Requests in flight are finished, and new requests are still accepted. Without --host, --lane and \
+            --submitter, the whole queue is paused. Each user has separate lanes. Without --submitter, the pause also \
+            applies to the same lanes of users who submit requests later.
 
             Exit status: 0 paused; 1 no lane matches, and nothing was changed.
             """
@@ -87,8 +88,8 @@ struct QueueResumeCommand: AsyncParsableCommand {
             netwatch queue resume
             netwatch queue resume --host api.example.com --lane reports
 
-            Without --host and --lane, all pauses end. While the whole queue is paused, all lanes wait, even \
-            those that you resume individually. `netwatch queue stats` lists what is paused.
+            Without --host, --lane and --submitter, all pauses end. While the whole queue is paused, all lanes \
+            wait, even those that you resume individually. `netwatch queue stats` lists what is paused.
 
             Exit status: 0 resumed, or not paused; 1 no lane matches, and nothing was changed.
             """
@@ -109,16 +110,23 @@ struct LaneOptions: ParsableArguments {
     @Option(help: "Only lanes with this label; empty for lanes without a label.")
     var lane: String?
 
+    @Option(help: "Only lanes of this user: a name or an id.", transform: UserName.argument)
+    var submitter: UInt32?
+
     @OptionGroup var queue: QueueOptions
 
-    var selection: ControlMessage.Lanes { ControlMessage.Lanes(host: host, lane: lane) }
+    var selection: ControlMessage.Lanes {
+        ControlMessage.Lanes(host: host, lane: lane, submitter: submitter)
+    }
 
-    var isWhole: Bool { host == nil && lane == nil }
+    var isWhole: Bool { host == nil && lane == nil && submitter == nil }
 
-    /// The given options in words: `to HOST with the label LABEL`.
+    /// The given options in words: `to HOST with the label LABEL of the user ID`.
     var selectionText: String {
         let label = lane.map { $0.isEmpty ? "without a label" : "with the label \(Printer.quoted($0))" }
-        return [host.map { "to \(Printer.quoted($0))" }, label].compactMap(\.self).joined(separator: " ")
+        let owner = submitter.map { "of the user \($0)" }
+        return [host.map { "to \(Printer.quoted($0))" }, label, owner].compactMap(\.self)
+            .joined(separator: " ")
     }
 
     /// Says that a pause of the whole queue goes on, as the end of a sentence.

@@ -69,7 +69,13 @@ struct StatisticsReport {
     /// One row per closed lane; the first row has the title. Without closed lanes there is no row.
     private var closures: [(String, String)] {
         statistics.closedLanes.enumerated().map { index, lane in
-            let name = Self.summary(ControlMessage.Lanes(host: lane.origin ?? lane.host, lane: lane.lane))
+            let name = Self.summary(
+                ControlMessage.Lanes(
+                    host: lane.origin ?? lane.host,
+                    lane: lane.lane,
+                    submitter: lane.submitter
+                )
+            )
             let rest = [lane.fifo == true ? "in order" : nil, lane.constraints].compactMap(\.self)
             let full = ([name] + rest).joined(separator: ", ")
             return (index == 0 ? "closed" : "", "\(full): until \(lane.until.rfc3339), \(lane.reason)")
@@ -88,6 +94,7 @@ struct StatisticsReport {
 
     private static func summary(_ lanes: ControlMessage.Lanes) -> String {
         let label = lanes.lane ?? ""
-        return "\(lanes.host ?? ""), \(label.isEmpty ? "no label" : "lane \(label)")"
+        let owner = lanes.submitter.map { ", user \($0)" } ?? ""
+        return "\(lanes.host ?? ""), \(label.isEmpty ? "no label" : "lane \(label)")\(owner)"
     }
 }

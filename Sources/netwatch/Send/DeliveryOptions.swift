@@ -23,8 +23,10 @@ struct DeliveryOptions: ParsableArguments {
     var choice = QueueChoice.auto
 
     @Option(
-        help:
-            "The label of the lane. Requests with different labels do not wait for each other. Default: none."
+        help: """
+            The label of the lane, which must not begin with netwatch-. Requests with different labels do not wait for \
+            each other. Default: none.
+            """
     )
     var lane: String?
 

@@ -144,4 +144,93 @@ internal import Testing
         }
         #expect(try await bench.state("a") == .dead)
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a user with full access can repeat a request without a submitter`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        try await bench.put("a")
+        let repeated = try await bench.store.enqueue(try new("a") { $0.submitter = Submitter(user: 0) })
+        #expect(repeated.map(\.outcome) == [.known])
+    }
+
+    // MARK: Lanes
+
+    @Test(arguments: StoreKind.allCases, [nil, "l"])
+    func `users do not share lanes, with and without a label`(kind: StoreKind, label: String?) async throws {
+        let bench = try await kind.bench()
+        func put(_ id: String, _ user: UInt32?, notBefore: Date? = nil) async throws -> Int64 {
+            try await bench.put(id, isFIFO: true) {
+                $0.submitter = user.map { submitter($0) }
+                $0.lane = label
+                $0.notBefore = notBefore
+            }
+        }
+        // The head of the FIFO lane of the user 7 must wait.
+        let seven = try await put("a", 7, notBefore: start.date.addingTimeInterval(300))
+        let (own, eight) = (try await put("b", nil), try await put("c", 8))
+        let again = try await put("d", 7)
+        #expect(again == seven && Set([seven, own, eight]).count == 3)
+        #expect(try await bench.take(seven).isEmpty)
+        #expect(try await bench.take(own).map(\.id) == ["b"])
+        let sent = try await bench.takeOne(eight)
+        // A closure concerns only the user whose attempt has caused it.
+        let retry = Verdict.retry(countsAsAttempt: true)
+        try await bench.store.conclude(sent, retry, status: 429, laneClosure: .seconds(600))
+        #expect(try await bench.store.statistics().closedLanes.map(\.submitter) == [8])
+        bench.clock.advance(.seconds(300))
+        let lanes = try await bench.reopen()
+        #expect(Set(lanes.map(\.key.submitter)) == [nil, 7, 8])
+        #expect(try await bench.take(seven).map(\.id) == ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a retry returns a dead request to the lane of its submitter`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") { $0.submitter = submitter(7) }
+        let other = try await bench.put("b") { $0.submitter = submitter(8) }
+        try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "no"))
+        _ = try await bench.store.edit(.retry(newKey: false), ["a"])
+        #expect(try await bench.take(other).map(\.id) == ["b"])
+        #expect(try await bench.take(lane).map(\.id) == ["a"])
+        #expect(try await bench.store.archive.inspect().isSound)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a pause of a user's lanes does not concern others, and one of all lanes also concerns new users`(
+        kind: StoreKind
+    ) async throws {
+        let bench = try await kind.bench()
+        func put(_ id: String, _ user: UInt32?) async throws -> Int64 {
+            try await bench.put(id) {
+                $0.submitter = user.map { submitter($0) }
+                $0.lane = "l"
+            }
+        }
+        func setPaused(_ isPaused: Bool, _ selection: LaneSelection?) async throws -> Int {
+            try await bench.store.setPaused(isPaused, lanes: selection)
+        }
+        let (seven, eight) = (try await put("a", 7), try await put("b", 8))
+        #expect(try await setPaused(true, LaneSelection(label: "l", submitter: 7)) == 1)
+        let nine = try await put("c", 9)
+        #expect(try await bench.take(seven).isEmpty)
+        #expect(try await bench.take(eight).map(\.id) == ["b"])
+        #expect(try await bench.take(nine).map(\.id) == ["c"])
+        #expect(try await bench.store.pauses(in: .all).lanes.map(\.submitter) == [7])
+        #expect(try await setPaused(true, LaneSelection(label: "l")) == 3)
+        let own = try await put("d", nil)
+        #expect(try await bench.take(own).isEmpty)
+        #expect(try await bench.store.statistics().pausedLanes.map(\.submitter) == [nil, 7, 8, 9])
+        #expect(try await setPaused(false, LaneSelection(submitter: 7)) == 1)
+        #expect(try await bench.take(seven).map(\.id) == ["a"])
+        // The pause of the whole queue ends all others, and applies to no lane that is new afterwards.
+        _ = try await setPaused(false, nil)
+        #expect(try await bench.take(own).map(\.id) == ["d"])
+        #expect(try await bench.take(try await put("e", 10)).map(\.id) == ["e"])
+        let flushed = try await bench.store.reopen(LaneSelection(submitter: 10), releasing: []).busy
+        #expect(flushed.isEmpty, "the only request is in flight")
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await bench.store.reopen(LaneSelection(label: "l", submitter: 11), releasing: [])
+        }
+        #expect(error.message == "the queue has no lane with the label `l` of the user 11")
+    }
 }

@@ -21,7 +21,7 @@ internal import Testing
     private func removeDigests() throws {
         try edit(
             directory,
-            OldSchema.withoutVersion13 + OldSchema.withoutVersion12
+            OldSchema.withoutVersion14 + OldSchema.withoutVersion13 + OldSchema.withoutVersion12
         )
     }
 
@@ -32,7 +32,7 @@ internal import Testing
         await old.close()
         try removeDigests()
         let store = try await directory.openStore(clock: clock)
-        #expect(try await store.pragma("user_version") == "13")
+        #expect(try await store.pragma("user_version") == "14")
         #expect(try await store.enqueue(try new("old", body: "hallo"))[0].outcome == .known)
         #expect(await errorCode { try await store.enqueue(try new("old", body: "longer")) } == .idConflict)
         #expect(

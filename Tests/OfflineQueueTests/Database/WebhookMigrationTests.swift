@@ -33,7 +33,7 @@ internal import Testing
         _ = try await store.edit(.cancel, cancelled)
         await store.close()
         try change(
-            renaming + OldSchema.withoutVersion13 + OldSchema.withoutVersion12
+            renaming + OldSchema.withoutVersion14 + OldSchema.withoutVersion13 + OldSchema.withoutVersion12
                 + """
                 ALTER TABLE history DROP COLUMN webhook_id; DROP INDEX request_submitter; DROP INDEX history_submitter;
                 DELETE FROM grdb_migrations WHERE identifier = '11'; PRAGMA user_version = 10

@@ -160,7 +160,7 @@ internal import Testing
         async throws
     {
         let bench = try await bench()
-        let lane = try await bench.put("a") { $0.lane = "l" }
+        let lane = try await bench.put("a") { ($0.lane, $0.submitter) = ("l", Submitter(user: 7)) }
         let sent = try await bench.takeOne(lane)
         var events = try await bench.store.events().makeAsyncIterator()
         try await bench.store.conclude(
@@ -179,6 +179,7 @@ internal import Testing
                 == [.laneClosed, .laneOpened, .lanePaused, .queuePaused, .queueResumed, .laneResumed]
         )
         #expect(taken.map(\.lane) == ["l", "l", "l", nil, nil, "l"])
+        #expect(taken.map(\.submitter) == [7, 7, 7, nil, nil, 7])
         #expect(taken.first?.due == start.date + 60 && taken.first?.status == 429)
     }
 

@@ -44,6 +44,26 @@ internal import Testing
         #expect(almost.contains("is 999 microseconds;"), "the value is not rounded")
     }
 
+    @Test func `labels of the service are refused for users, and only for them`() {
+        let root = Submitter(user: 0)
+        func failure(_ lane: String, _ submitter: Submitter?) -> QueueError? {
+            self.failure { ($0.lane, $0.submitter) = (lane, submitter) }
+        }
+        let refusal = failure("netwatch-hooks", root)
+        #expect(refusal?.code == .invalidOption)
+        #expect(
+            refusal?.message
+                == "the label of the lane is `netwatch-hooks`; it must not begin with `netwatch-`, which is reserved for "
+                + "the service"
+        )
+        // The bytes decide, not the characters.
+        #expect(failure("netwatch-\u{301}", root) != nil)
+        for label in ["netwatch", "Netwatch-hooks", "my-netwatch-hooks"] {
+            #expect(failure(label, root) == nil)
+        }
+        #expect(failure("netwatch-hooks", nil) == nil)
+    }
+
     @Test func `a deadline lies within the next 366 days`() {
         for deadline in [at(0), at(-1), at(year + 1), .distantFuture, .distantPast] {
             #expect(code { $0.deadline = deadline } == .invalidOption)

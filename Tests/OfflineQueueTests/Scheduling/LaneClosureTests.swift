@@ -59,7 +59,7 @@ internal import Testing
 
     @Test(arguments: [false, true])
     func `a lane that was empty is reported, even if a request was added afterwards`(isPaused: Bool) async {
-        let key = LaneKey(origin: info.origin, label: info.label, mode: info.mode)
+        let key = info.key
         func record(due: Duration? = nil, isPaused: Bool = false, wasEmpty: Bool = false) -> LaneRecord {
             LaneRecord(
                 id: 1,

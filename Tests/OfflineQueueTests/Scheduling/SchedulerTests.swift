@@ -298,13 +298,16 @@ internal import Testing
         #expect(flushed.map(\.limit) == [5], "8 slots, reduced by 0.7 after the 429")
     }
 
-    @Test func `a flush of another host or label does not open a lane`() {
+    @Test func `a flush of another host, label or submitter does not open a lane`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = fail(&scheduler, claim, .closeFor(.seconds(100)))
-        for selection in [LaneSelection(host: "other.example"), LaneSelection(label: "other")] {
+        let others = [
+            LaneSelection(host: "other.example"), LaneSelection(label: "other"), LaneSelection(submitter: 7),
+        ]
+        for selection in others {
             #expect(claims(scheduler.handle(.flush(selection), now: .seconds(2))).isEmpty)
         }
-        let own = LaneSelection(host: lane().origin.host, label: lane().label)
+        let own = LaneSelection(host: lane().origin.host, label: lane().key.label)
         #expect(claims(scheduler.handle(.flush(own), now: .seconds(2))).count == 1)
     }
 

@@ -155,6 +155,20 @@ extension QueueStore {
 typealias Expected = Expectation
 
 extension Scheduler.LaneInfo {
+    init(
+        id: Int64,
+        origin: Origin,
+        label: String = "",
+        mode: LaneKey.Mode,
+        constraints: RequestConstraints = RequestConstraints(),
+        notBefore: Moment? = nil
+    ) {
+        let key = LaneKey(origin: origin, label: label, mode: mode, constraints: constraints)
+        self.init(id: id, key: key, notBefore: notBefore)
+    }
+
+    var mode: LaneKey.Mode { key.mode }
+
     /// Creates a lane to the origin `https://host`.
     init(id: Int64, host: String, mode: LaneKey.Mode, notBefore: Moment? = nil) {
         let origin = Origin(scheme: "https", host: host, port: 443)
