@@ -106,9 +106,7 @@ package struct NetwatchDaemon: Sendable {
         limits.userConnections = configuration.userConnections
         limits.stopGrace = configuration.stopGrace
         let history = openHistory()
-        let hooks = HookReporter(logger: logger) { request, options in
-            _ = try await queue.enqueue(request, options: options)
-        }
+        let hooks = HookReporter(logger: logger, queue: queue)
         await hooks.use(configuration.hooks)
         let hosts = HostMonitor(
             monitor: monitor,

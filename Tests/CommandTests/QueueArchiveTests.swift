@@ -29,6 +29,20 @@ internal import Testing
         #expect(again.errors == ["imported 0 requests, skipped 3 known"])
     }
 
+    @Test func `an import warns of requests whose ids belong to others, and ends with 1`() async throws {
+        let source = try await QueueFixture(.directory, count: 3)
+        let file = try await export(source, to: "export")
+        let target = try await QueueFixture(.service, count: 0)
+        try await target.service?.keep("http://127.0.0.1:1/other", "--id", "req-1")
+        let imported = try await target.run("import", file)
+        #expect(imported.ending == .exited(1) && imported.errors.count == 2, "\(imported.errors)")
+        let warning = "warning: `req-1` was not imported: the id belongs to a request that differs in: "
+        #expect(imported.errors.first?.hasPrefix(warning) == true)
+        #expect(imported.errors.last == "imported 2 requests")
+        #expect(try await target.states().count == 3)
+        withExtendedLifetime(source) {}
+    }
+
     @Test func `the script in the documentation makes an export that can be imported`() async throws {
         let source = try await QueueFixture(.service, count: 2)
         // The body is longer than a page of the control API.

@@ -7,6 +7,8 @@ package import OfflineQueue
 package actor HookReporter {
     /// Stores a request in the queue of the service.
     package typealias Enqueue = @Sendable (QueueRequest, EnqueueOptions) async throws -> Void
+    /// Returns whether the request with an id is a webhook that a reporter has stored.
+    package typealias IsStored = @Sendable (_ id: String) async throws -> Bool
 
     /// The label of the lane of all webhooks. It is FIFO, so that `up` does not overtake `down`.
     static let lane = "netwatch-hooks"
@@ -15,6 +17,7 @@ package actor HookReporter {
     private static let longestRepeat: Int64 = 12 * 3_600_000
 
     private let enqueue: Enqueue
+    private let isStored: IsStored
     private let programs: HookPrograms
     private let logger: Logger
     private var hooks: [Hook] = []
@@ -22,10 +25,24 @@ package actor HookReporter {
     /// The names of the hosts that are watched; `nil` before the first call of ``watch(_:)``.
     private var watched: Set<String>?
 
-    package init(logger: Logger, enqueue: @escaping Enqueue) {
+    package init(logger: Logger, isStored: @escaping IsStored, enqueue: @escaping Enqueue) {
         self.enqueue = enqueue
+        self.isStored = isStored
         self.logger = logger
         programs = HookPrograms(logger: logger)
+    }
+
+    /// Creates a reporter that stores webhooks in a queue.
+    package init(logger: Logger, queue: OfflineQueue) {
+        // No user can submit a request to a lane with this label, and only the service enqueues without a submitter.
+        self.init(
+            logger: logger,
+            isStored: { id in
+                let found = try await queue.request(id)?.summary
+                return found?.submitter == nil && found?.lane == Self.lane
+            },
+            enqueue: { request, options in _ = try await queue.enqueue(request, options: options) }
+        )
     }
 
     /// Uses these hooks from now on. Programs that already wait or run are not affected.
@@ -140,16 +157,34 @@ package actor HookReporter {
     private func send(_ alert: HostAlert, to webhook: Webhook) async {
         do {
             let id = try alert.id(to: webhook.url)
-            var options = EnqueueOptions(lane: Self.lane, isFIFO: true, id: id)
-            options.idempotencyKey = .value(id)
-            options.credential = webhook.credential
-            try await enqueue(webhook.request(reporting: try alert.json), options)
-        } catch let error as QueueError where error.code == .idConflict {
-            // The previous run has enqueued it, with a reason or a time that this run does not know.
+            do {
+                try await enqueue(alert, to: webhook, id: id)
+            } catch let error as QueueError where error.code == .idConflict {
+                // The previous run has enqueued it, with a reason or a time that this run does not know.
+                if try await isStored(id) { return }
+                try await enqueueAgain(alert, to: webhook, insteadOf: id)
+            }
         } catch {
             logger.warning(
                 "the webhook for host `\(alert.host)` (\(alert.event.rawValue)) was not queued: \(error)"
             )
         }
+    }
+
+    private func enqueue(_ alert: HostAlert, to webhook: Webhook, id: String) async throws {
+        var options = EnqueueOptions(lane: Self.lane, isFIFO: true, id: id)
+        options.idempotencyKey = .value(id)
+        options.credential = webhook.credential
+        try await enqueue(webhook.request(reporting: try alert.json), options)
+    }
+
+    /// Stores a webhook whose id belongs to a request of a user, who has calculated the id before. The new id is
+    /// random. If the service is restarted during the outage, the webhook is therefore sent again.
+    private func enqueueAgain(_ alert: HostAlert, to webhook: Webhook, insteadOf id: String) async throws {
+        let (other, event) = (UUIDv7.make(), alert.event.rawValue)
+        logger.warning(
+            "the webhook for host `\(alert.host)` (\(event)) has the id `\(other)`: `\(id)` was in use"
+        )
+        try await enqueue(alert, to: webhook, id: other)
     }
 }

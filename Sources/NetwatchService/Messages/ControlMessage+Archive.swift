@@ -10,6 +10,7 @@ extension ControlMessage {
         package var leftOut: [LeftOut]
     }
 
+    /// A request that was not exported or imported.
     package struct LeftOut: Codable, Hashable, Sendable {
         package var id: String
         package var reason: String
@@ -34,6 +35,10 @@ extension ControlMessage {
         package var imported: Int
         /// The number of requests that the queue already contained.
         package var known: Int
+        /// The number of requests that were not imported because their ids belong to other requests, and the first 1000
+        /// of them. `nil` if there are none.
+        package var conflictCount: Int?
+        package var conflicts: [LeftOut]?
         /// The number of requests that were left out, because a newer request with the same replace key is waiting.
         package var superseded: Int
     }

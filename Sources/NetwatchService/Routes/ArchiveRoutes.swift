@@ -65,6 +65,13 @@ extension QueueRoutes {
 
 extension ControlMessage.Imported {
     init(_ result: ImportResult) {
-        self.init(imported: result.imported, known: result.known, superseded: result.superseded)
+        let conflicts = result.conflicts.map { ControlMessage.LeftOut(id: $0.id, reason: $0.reason) }
+        self.init(
+            imported: result.imported,
+            known: result.known,
+            conflictCount: result.conflictCount > 0 ? result.conflictCount : nil,
+            conflicts: conflicts.isEmpty ? nil : conflicts,
+            superseded: result.superseded
+        )
     }
 }

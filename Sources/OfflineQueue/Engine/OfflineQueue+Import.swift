@@ -5,8 +5,8 @@ extension OfflineQueue {
     /// Imports the requests of an export from a file.
     ///
     /// The whole file is checked before anything is changed. Then the requests are added in the order of the file, with
-    /// their ids, keys and states. A request whose id the queue already knows is skipped, so an interrupted import can
-    /// be repeated.
+    /// their ids, keys and states. A request that the queue already knows is skipped, so an interrupted import can be
+    /// repeated. If its id belongs to another request, it is not imported either: ``ImportResult/conflicts`` names it.
     ///
     /// A request is held if it depends on another one that is neither in the export nor in the queue. The import obeys
     /// ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the space that the import needs, stalled

@@ -26,7 +26,7 @@ struct ImportBatch {
 
     var isFull: Bool { requests.count >= Self.rows || size >= Self.bytes }
 
-    /// Sets the ids that the queue already knows. Requests with these ids are skipped.
+    /// Sets the ids that the queue already knows. The bodies of requests with these ids are skipped.
     mutating func skip(_ ids: Set<String>) {
         known = ids
     }
@@ -61,9 +61,7 @@ struct ImportBatch {
         current = nil
         size += new.id.utf8.count + Int(new.headBytes)
         switch body {
-        case .skipped:
-            result.known += 1
-            return
+        case .skipped: new.body = .gone(size: archived.body?.bytes)
         case .memory(let data):
             size += data.count
             if !data.isEmpty { new.body = .inline(data) }
@@ -80,6 +78,7 @@ struct ImportBatch {
             switch outcome {
             case .restored: result.imported += 1
             case .known: result.known += 1
+            case .conflict(let reason): result.addConflict(request.archived.id, reason)
             case .superseded: result.superseded += 1
             }
             if outcome != .restored, let file = request.file { unused.append(file) }

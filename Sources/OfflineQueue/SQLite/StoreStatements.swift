@@ -86,8 +86,7 @@ package enum StoreStatements {
 
     /// Selects the request in flight with a replace key. Index: `request_sent`.
     static let findSentWithKey = """
-        SELECT seq, id, created_at, submitter FROM request
-        WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
+        SELECT seq, id, created_at FROM request WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
         """
 
     // MARK: Claiming

@@ -109,7 +109,6 @@ extension StoreTransaction {
         guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
             return nil
         }
-        try checkSubmitter(of: new, mayChange: found.row, "the replace key \(quoted(key))")
         try checkIndependence(of: new, from: found.id)
         return found
     }
@@ -121,20 +120,24 @@ extension StoreTransaction {
         guard let key = new.options.replaceKey,
             let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
         else { return nil }
-        try checkSubmitter(of: new, mayChange: row, "the replace key \(quoted(key))")
         try checkIndependence(of: new, from: try row["id"])
         return try row["seq"]
     }
 
-    /// Throws if another user has enqueued a stored request, which the new one would repeat, replace or wait for.
+    /// Throws if another user has enqueued the stored request with the same id. The new one does not repeat it then,
+    /// even if its content is the same: the other user may have cancelled it, or given it another credential.
     ///
-    /// - Parameters:
-    ///   - row: A row with the column `submitter`.
-    ///   - name: What the new request names, for the message. It must not contain the id of the stored request unless
-    ///     the new request has the same.
-    private func checkSubmitter(of new: NewRequest, mayChange row: StoredRow, _ name: String) throws {
-        guard try !new.options.submitter.mayChange(row["submitter"]) else { return }
-        throw QueueError(.notSubmitter, "\(name) belongs to another user")
+    /// - Parameter row: A row with the column `submitter`.
+    private func checkSubmitter(of new: NewRequest, against row: StoredRow) throws {
+        let owner: UInt32? = try row["submitter"]
+        guard new.options.submitter.mayChange(owner) else {
+            throw QueueError(.notSubmitter, "\(quoted(new.id)) belongs to another user")
+        }
+        guard let owner, owner != new.options.submitter?.user else { return }
+        throw QueueError(
+            .idConflict,
+            "the id \(quoted(new.id)) already belongs to a request of the user \(owner); choose another id"
+        )
     }
 
     /// Throws if the new request depends on the request that it would replace or wait for.
@@ -159,12 +162,13 @@ extension StoreTransaction {
 
     /// Returns the stored request with the same id, finished or not; `nil` if there is none.
     ///
-    /// - Throws: ``QueueError`` with `idConflict` if its content differs from the content of the new request.
+    /// - Throws: ``QueueError`` with `notSubmitter` or `idConflict` if it belongs to another user, and with
+    ///   `idConflict` if its content differs from the content of the new request.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard try isKnown(new.id), let found = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
         }
-        try checkSubmitter(of: new, mayChange: found, quoted(new.id))
+        try checkSubmitter(of: new, against: found)
         try checkContent(of: new)
         let row = try openedForCaller(found)
         if new.options.durability == .full { try touch() }

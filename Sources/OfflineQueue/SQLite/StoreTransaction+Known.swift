@@ -6,7 +6,7 @@ extension StoreTransaction {
     private static let columns = """
         SELECT id, key_id, method, url, headers, body_bytes, body_sha256, inline_sha256, label, mode, bytes,
             priority, at_most_once, replace_key, expectation, tag, on_done, constraints,
-            key_header, key_quoted, credential
+            key_header, key_quoted, credential, submitter
         """
 
     private static let content = """
@@ -47,6 +47,45 @@ extension StoreTransaction {
             "the id \(quoted(new.id)) already belongs to a request that differs in: "
                 + "\(different.joined(separator: ", ")); choose another id, or repeat the first request unchanged"
         )
+    }
+
+    /// Returns why an imported request is not the stored one with the same id; `nil` if it is.
+    ///
+    /// It is the same if both have the same submitter and the same content. Otherwise a user who knows the ids of an
+    /// export could enqueue other requests with them, and the import would skip those of the export. The submitter of
+    /// the stored request is the one in the export, if the queue has written it, or the one of an earlier import.
+    func conflict(of restored: RestoredRequest) throws -> String? {
+        let archived = restored.archived
+        guard let found = try row(Self.content, ["id": archived.id]) else { return nil }
+        let owner: UInt32? = try found["submitter"]
+        guard [archived.submitter, restored.exportedSubmitter].contains(owner) else {
+            let words = owner.map { "of the user \($0)" } ?? "without a submitter"
+            return "the id belongs to a request \(words)"
+        }
+        let isSame: [(name: String, Bool)] = [
+            ("method", try found["method"] == archived.method),
+            ("URL", try Self.withoutSecrets(found["url"]) == archived.url),
+            ("body", try isSame(archived.body, found)),
+            ("lane", try found["label"] == archived.lane),
+            ("FIFO", try (found["mode"] == LaneKey.Mode.fifo) == archived.fifo),
+        ]
+        let different = isSame.filter { !$0.1 }.map(\.name)
+        guard !different.isEmpty else { return nil }
+        return "the id belongs to a request that differs in: \(different.joined(separator: ", "))"
+    }
+
+    /// Returns a URL as exports contain it.
+    private static func withoutSecrets(_ url: String) -> String {
+        SecretRemoval.apply(to: QueueRequest(method: "GET", url: url)).url
+    }
+
+    /// Returns whether the bodies are the same, as far as is known. The hash of a stored body is not known without its
+    /// encryption key, and if an earlier version has stored it.
+    private func isSame(_ body: ArchivedRequest.Body?, _ found: StoredRow) throws -> Bool {
+        guard try found["body_bytes"] == body?.bytes ?? 0 else { return false }
+        guard let body, let row = try? opened(found) else { return true }
+        let (spooled, inline): (String?, String?) = try (row["body_sha256"], row["inline_sha256"])
+        return (spooled ?? inline).map { $0 == body.sha256 } ?? true
     }
 
     /// Returns the header lines in sorted order, because the order of header fields does not count as a difference.

@@ -10,7 +10,9 @@ extension StoreTransaction {
 
     private mutating func restore(_ restored: RestoredRequest) throws -> Restoration {
         let (new, archived) = (restored.new, restored.archived)
-        guard try !isKnown(new.id) else { return .known }
+        if try isKnown(new.id) { return try conflict(of: restored).map(Restoration.conflict) ?? .known }
+        // The request was known before, and its body was therefore not read.
+        if case .gone = new.body { return .known }
         let lane = try lane(of: restored.lane)
         guard archived.state != .dead else {
             try restoreDead(restored, in: lane)

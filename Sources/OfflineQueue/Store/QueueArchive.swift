@@ -16,7 +16,7 @@ package protocol QueueArchive: ArchiveRows {
     func availableCapacity() async throws -> AvailableCapacity
 
     /// Stores imported requests in their exported states: all of them, or none if this throws. A request whose id is
-    /// already in the store is skipped.
+    /// already in the store is skipped. The body of such a request may be ``StoredBody/gone(size:)``.
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration]
 
     /// Restores the dependencies of imported requests. Until then these requests are held, because the requests that
@@ -53,7 +53,8 @@ package struct AvailableCapacity: Hashable, Sendable {
     package let diskBytes: Int64
 }
 
-/// An imported request that was validated, and whose body is already stored inline or in the spool.
+/// An imported request that was validated. Its body is already stored inline or in the spool, unless the store knows
+/// the request.
 package struct RestoredRequest: Sendable {
     package let archived: ArchivedRequest
     package let new: NewRequest
@@ -84,8 +85,10 @@ package struct RestoredRequest: Sendable {
 /// The result of restoring one request.
 package enum Restoration: Hashable, Sendable {
     case restored
-    /// The id is already in the store, so nothing was changed.
+    /// The request is already in the store, so nothing was changed.
     case known
+    /// The id belongs to another request in the store, so nothing was changed. The value says why it is another one.
+    case conflict(String)
     /// The request was not stored, because the store has a newer waiting request with the same replace key.
     case superseded
 }

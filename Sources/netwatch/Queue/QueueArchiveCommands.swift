@@ -87,18 +87,20 @@ struct QueueExportCommand: AsyncParsableCommand {
 struct QueueImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Import an export, completely or not at all.",
+        abstract: "Import the requests of an export.",
         discussion: """
             netwatch queue import queue.ndjson
             ssh other netwatch queue export | netwatch queue import -
 
-            Requests keep their ids, keys and states. Requests whose ids are already known are skipped, so an \
-            import can be repeated. If the service is running, the export counts towards the queue's limit of \
-            4 GiB. Import a longer file while the service is not running. The queue must exist: `netwatch serve` \
-            creates it.
+            Requests keep their ids, keys and states. Requests that the queue already knows are skipped, so an \
+            import can be repeated. If an id belongs to another request, the request of the export is not \
+            imported, and a warning names it. An export whose requests wait for each other is refused. If the \
+            service is running, the export counts towards the queue's limit of 4 GiB. Import a longer file while \
+            the service is not running. The queue must exist: `netwatch serve` creates it.
 
-            Exit status: 0 if all requests are in the queue. 2 if nothing was changed: the file is truncated, \
-            edited or not an export, the queue is full, or the disk failed. 64 if the file cannot be read.
+            Exit status: 0 if all requests are in the queue. 1 if some were not imported, because their ids belong \
+            to other requests. 2 if nothing was changed: the file is truncated, edited or not an export, its \
+            requests wait for each other, the queue is full, or the disk failed. 64 if the file cannot be read.
             """
     )
 
@@ -125,7 +127,22 @@ struct QueueImportCommand: AsyncParsableCommand {
         var parts = ["imported \(CountText.format(result.imported, "request"))"]
         if result.known > 0 { parts.append("skipped \(result.known) known") }
         if result.superseded > 0 { parts.append("skipped \(result.superseded) that newer requests replace") }
+        try report(result, parts)
+    }
+
+    /// Prints what was imported, and what was not.
+    ///
+    /// - Throws: The exit status 1 if requests were not imported.
+    private func report(_ result: ControlMessage.Imported, _ parts: [String]) throws {
+        let (conflicts, count) = (result.conflicts ?? [], result.conflictCount ?? 0)
+        for conflict in conflicts {
+            Printer.warning(Printer.printable("`\(conflict.id)` was not imported: \(conflict.reason)"))
+        }
+        if count > conflicts.count {
+            Printer.warning("\(count - conflicts.count) more requests were not imported")
+        }
         Printer.note(parts.joined(separator: ", "))
+        if count > 0 { throw ExitStatus.no.exitCode }
     }
 
     private func upload(

@@ -142,7 +142,7 @@ internal import Testing
     }
 
     @Test func `a missing program is logged when the hooks are set and when it should run`() async throws {
-        let reporter = HookReporter(logger: .recording(messages)) { _, _ in }
+        let reporter = HookReporter(logger: .recording(messages), isStored: { _ in false }) { _, _ in }
         await reporter.use([Hook(.program(HookProgram(path: "/nonexistent/program")))])
         let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "192.0.2.1")))
         let outage = HookOutage([.remote: .at(1000)])

@@ -34,7 +34,9 @@ struct HookReporterTests {
     private let messages = Recorder<String>()
 
     private func reporter(_ hooks: Hook..., failing error: QueueError? = nil) async -> HookReporter {
-        let reporter = HookReporter(logger: .recording(messages)) { [queue] request, options in
+        // A conflict means that the previous run has stored the webhook.
+        let reporter = HookReporter(logger: .recording(messages), isStored: { _ in true }) {
+            [queue] request, options in
             if let error { throw error }
             queue.requests.record((request, options))
         }
@@ -230,5 +232,40 @@ struct HookReporterTests {
         await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("db"))
         let message = "the webhook for host `db` (down) was not queued: the queue is full"
         #expect(messages.values == Array(repeating: message, count: count))
+    }
+
+    @Test func `a webhook whose id belongs to a request of a user gets another id, and a warning`()
+        async throws
+    {
+        // The user can calculate the id from public values.
+        let reference = await reporter(Self.hook())
+        let (db, change) = (try Self.host("db"), Self.change(.down(.remote), at: 1000))
+        await reference.report(change, of: db)
+        let id = try #require(queue.ids.first ?? nil)
+        let directory = try ScratchDirectory()
+        let stored = try await directory.openQueue()
+        var options = EnqueueOptions(lane: "hooks", isFIFO: true, id: id)
+        options.submitter = Submitter(user: 60_001, quota: UserQuota())
+        let harmless = QueueRequest(method: "POST", url: "https://alerts.example.com/harmless")
+        _ = try await stored.enqueue(harmless, options: options)
+        let reporter = HookReporter(logger: .recording(messages), queue: stored)
+        await reporter.use([Self.hook()])
+        await reporter.report(change, of: db)
+        let requests = try await stored.list().requests
+        let alert = try #require(requests.last)
+        #expect(requests.map(\.id) == [id, alert.id] && alert.id != id)
+        #expect(alert.lane == HookReporter.lane && alert.submitter == nil && alert.url.hasSuffix("/a"))
+        #expect(try await stored.request(alert.id)?.idempotencyKey == alert.id)
+        let warning = "the webhook for host `db` (down) has the id `\(alert.id)`: `\(id)` was in use"
+        #expect(messages.values == [warning])
+        // The service itself has stored this one, with another reason. It is not stored again.
+        let api = try Self.host("api")
+        for reason in ["timed out", "connection refused"] {
+            await reporter.report(Self.change(.down(.remote), at: 2000, reason), of: api)
+            await reporter.watch([])
+            await reporter.watch(["api"])
+        }
+        #expect(try await stored.list().requests.count == 3 && messages.values.count == 1)
+        await stored.stop()
     }
 }

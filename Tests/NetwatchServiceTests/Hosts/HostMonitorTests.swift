@@ -188,7 +188,7 @@ internal import Testing
         store: @escaping @Sendable () async -> Void = {}
     ) async -> (stored: Recorder<String>, hooks: HookReporter) {
         let stored = Recorder<String>()
-        let hooks = HookReporter(logger: .recording(Recorder())) { request, _ in
+        let hooks = HookReporter(logger: .recording(Recorder()), isStored: { _ in false }) { request, _ in
             guard case .data(let body) = request.body else { return }
             stored.record(String(decoding: body, as: UTF8.self))
             await store()

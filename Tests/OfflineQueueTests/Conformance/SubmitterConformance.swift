@@ -115,23 +115,26 @@ internal import Testing
             $0.limits.requests = 2
             $0.limits.laneShare = 1
         }
-        try await bench.put("a") {
-            $0.submitter = submitter(7)
-            $0.replaceKey = "k"
-        }
-        for id in ["a", "b"] {
-            let error = try await #require(throws: QueueError.self) {
-                try await bench.put(id) {
-                    $0.submitter = submitter(8)
-                    $0.replaceKey = "k"
-                }
+        func put(_ id: String, _ submitter: Submitter?, whenFull: FullQueuePolicy = .reject) async throws {
+            try await bench.put(id) {
+                $0.submitter = submitter
+                $0.replaceKey = "k"
+                $0.whenFull = whenFull
             }
-            #expect(error.code == .notSubmitter)
-            // The message contains only what the new request names.
-            let name = id == "a" ? "`a`" : "the replace key `k`"
-            #expect(error.message == "\(name) belongs to another user")
         }
-        try await bench.put("c") { $0.submitter = submitter(8) }
+        try await put("a", submitter(7))
+        let conflict = "the id `a` already belongs to a request of the user 7; choose another id"
+        let refusals: [(Submitter?, QueueError.Code, String)] = [
+            (submitter(8), .notSubmitter, "`a` belongs to another user"),
+            // Also with full access, and within the process: the user may have cancelled the request.
+            (Submitter(user: 9), .idConflict, conflict), (nil, .idConflict, conflict),
+        ]
+        for (submitter, code, message) in refusals {
+            let error = try await #require(throws: QueueError.self) { try await put("a", submitter) }
+            #expect(error.code == code && error.message == message)
+        }
+        try await put("c", submitter(8))
+        #expect(try await bench.state("a") == .pending, "it has the same replace key")
         try await bench.put("d") {
             $0.submitter = submitter(8)
             $0.whenFull = .dropOldest
