@@ -78,6 +78,12 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
 extension ArchivedRequest {
     /// Whether the request may have dependencies: it waits for them, or was held while it waited for them.
     var mayWaitForOthers: Bool { state == .blocked || state == .held }
+
+    /// Holds a request that cannot be sent as it is, and removes its dependencies, so that a release does not wait for
+    /// them.
+    mutating func holdWithoutDependencies(_ reason: HoldReason, _ error: String) {
+        (state, holdReason, lastError, after) = (.held, reason.rawValue, error, [])
+    }
 }
 
 // MARK: - Checking

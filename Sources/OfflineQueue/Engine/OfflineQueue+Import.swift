@@ -8,8 +8,9 @@ extension OfflineQueue {
     /// their ids, keys and states. A request that the queue already knows is skipped, so an interrupted import can be
     /// repeated. If its id belongs to another request, it is not imported either: ``ImportResult/conflicts`` names it.
     ///
-    /// A request is held if it depends on another one that is neither in the export nor in the queue. The import obeys
-    /// ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the space that the import needs, stalled
+    /// A request is held if it depends on another one that is neither in the export nor in the queue, or on one that
+    /// waits for it in the queue. If requests of the export wait for each other, the export is refused. The import
+    /// obeys ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the space that the import needs, stalled
     /// uploads are removed as ``appendToBody(_:_:at:for:)`` describes.
     ///
     /// The imported requests have no submitter, because the user ids of another machine may belong to other users here.

@@ -1,11 +1,12 @@
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// Imports an export. It reads the file two or three times:
+/// Imports an export. It reads the file two to four times:
 ///
 /// 1. to check the export and the room for it;
-/// 2. to restore the requests;
-/// 3. if requests have dependencies: to link requests to dependencies that follow them in the export.
+/// 2. if requests have dependencies: to check that none waits for itself;
+/// 3. to restore the requests;
+/// 4. if requests have dependencies: to link requests to dependencies that follow them in the export.
 struct Importer {
     private static let pieceBytes = 256 * 1024
 
@@ -36,9 +37,10 @@ struct Importer {
     }
 
     func run() async throws -> ImportResult {
-        let isLinked = try await check()
+        let graph = try await check()
+        if !graph.isEmpty { try await checkOrder(graph) }
         let result = try await restoreAll()
-        if isLinked { try await link() }
+        if !graph.isEmpty { try await link() }
         return result
     }
 
@@ -73,7 +75,6 @@ extension Importer {
         var requests = 0
         var bytes: Int64 = 0
         var diskBytes: Int64 = 0
-        var hasDependencies = false
 
         mutating func add(_ request: ArchivedRequest, _ new: NewRequest) {
             let size = new.headBytes + (request.body?.bytes ?? 0)
@@ -84,14 +85,14 @@ extension Importer {
         }
     }
 
-    /// Checks the whole export, and that its new requests fit into the queue. Returns whether any request has
-    /// dependencies.
-    private func check() async throws -> Bool {
+    /// Checks the whole export, and that its new requests fit into the queue. Returns the dependencies of the requests.
+    private func check() async throws -> DependencyGraph {
         var (sum, pending): (Sum, [(ArchivedRequest, NewRequest)]) = (Sum(), [])
+        var graph = DependencyGraph()
         try await read { events in
             for case .request(let request, let new) in events {
                 pending.append((request, new))
-                sum.hasDependencies = sum.hasDependencies || !request.after.isEmpty
+                if request.state != .dead { graph.add(request.id, waitsFor: request.after) }
             }
             try await addUnknown(&pending, to: &sum)
         }
@@ -112,7 +113,20 @@ extension Importer {
                 "the export needs \(2 * sum.diskBytes) bytes of disk space; \(room.diskBytes) are available"
             )
         }
-        return sum.hasDependencies
+        return graph
+    }
+
+    /// Checks that no request of the export waits for itself through dependencies and the order of FIFO lanes.
+    private func checkOrder(_ dependencies: DependencyGraph) async throws {
+        var graph = dependencies
+        try await read { events in
+            for case .request(let request, let new) in events where request.state != .dead {
+                graph.add(request.id, in: RestoredRequest(request, new, as: submitters).lane)
+            }
+        }
+        do throws(QueueError) { try graph.check() } catch {
+            throw QueueError(.invalidImport, "requests of the export wait for each other: \(error.message)")
+        }
     }
 
     private func addUnknown(_ pending: inout [(ArchivedRequest, NewRequest)], to sum: inout Sum)

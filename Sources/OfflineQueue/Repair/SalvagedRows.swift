@@ -222,7 +222,8 @@ extension SalvagedTable {
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
         // Without its lane it is unknown whether the request must wait for earlier ones, so it is held.
         if lane == nil, request.state != .dead {
-            request.hold(.user, "its lane could not be read, so it may have to wait for other requests")
+            let reason = "its lane could not be read, so it may have to wait for other requests"
+            request.holdWithoutDependencies(.user, reason)
         }
         return (request, try StoredBody(whole: found))
     }
@@ -247,7 +248,8 @@ extension SalvagedTable {
     }
 
     /// Reads the ids of the requests on which a request depends. If one of them cannot be read, it is unknown whether
-    /// the request may be sent. The request is then held.
+    /// the request may be sent. The request is then held. It is also held if it would wait for itself, because an
+    /// import refuses cycles.
     private func find(dependenciesOf sequence: Int64, _ request: inout ArchivedRequest) {
         do {
             let sql = "SELECT on_seq FROM depends WHERE seq = ? AND is_any = 0"
@@ -258,14 +260,11 @@ extension SalvagedTable {
                 }
                 return try row["id"]
             }
+            let later = places.filter { $0 > sequence }
+            let cycle = try reading { try database.cycle(of: sequence, dependingOn: later) }
+            if let cycle { request.holdWithoutDependencies(.dependency, cycle) }
         } catch {
-            request.hold(.dependency, "a request that it depends on could not be read")
+            request.holdWithoutDependencies(.dependency, "a request that it depends on could not be read")
         }
-    }
-}
-
-extension ArchivedRequest {
-    fileprivate mutating func hold(_ reason: HoldReason, _ error: String) {
-        (state, holdReason, lastError, after) = (.held, reason.rawValue, error, [])
     }
 }

@@ -43,6 +43,7 @@ final class Inspector: Sendable {
     ) async throws -> QueueVerification {
         try await withTaskCancellationHandler {
             var report = try await structure()
+            try await checkCycles(&report)
             for part in [ExportCursor.Part.waiting, .dead] {
                 var position: Int64 = 0
                 while let page = try await rows(part, after: position) {
@@ -179,6 +180,44 @@ extension Inspector {
                 (try? row["name"]) ?? "lane",
                 "the counters show \(noted.0) requests and \(noted.1) bytes; actual: \(found.0) and \(found.1)"
             )
+        }
+    }
+}
+
+// MARK: - Dependencies
+
+extension Inspector {
+    /// Finds requests that wait for each other. Each cycle contains a request on which an earlier one depends, so that
+    /// usually only few requests are examined.
+    private func checkCycles(_ report: inout QueueVerification) async throws {
+        var last: Int64 = 0
+        do {
+            while let page = try await laterDependencies(after: last) {
+                for (id, other) in page.cycles {
+                    report.found(.dependencyCycle, id, "waits for \(quoted(other)), which also waits for it")
+                }
+                last = page.last
+            }
+        } catch let error where StoreFault.isDamage(error) {
+            // ``structure()`` has already reported the damage.
+        }
+    }
+
+    /// Examines the next requests on which an earlier one depends; `nil` at the end.
+    private func laterDependencies(
+        after position: Int64
+    ) async throws -> (last: Int64, cycles: [(id: String, other: String)])? {
+        try await read { database in
+            let rows = try database.rows(
+                StoreStatements.laterDependencies,
+                ["after": position, "limit": Self.page]
+            )
+            guard let last = try rows.last?.place("on_seq", after: position) else { return nil }
+            let cycles = try rows.compactMap { row -> (id: String, other: String)? in
+                let found = try database.row(StoreStatements.cycle, ["seq": row["on_seq"] as Int64])
+                return try found.map { (id: try $0["id"], other: try $0["other"]) }
+            }
+            return (last, cycles)
         }
     }
 }

@@ -253,7 +253,8 @@ package enum StoreStatements {
     package static let dependents = "SELECT seq, is_any FROM depends WHERE on_seq = ?"
 
     static let dependencies = """
-        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? AND is_any = 0 ORDER BY on_seq
+        SELECT on_seq, id FROM depends JOIN request ON request.seq = on_seq
+        WHERE depends.seq = ? AND is_any = 0 ORDER BY on_seq
         """
 
     /// Selects the id and the state of a request that was not delivered. Indexes: the one on `history.seq`, and the
@@ -278,17 +279,39 @@ package enum StoreStatements {
             last_error)
         """
 
-    /// Selects a row if the request `seq` waits for the request `other`: directly, through other requests, or because
-    /// of its position in a FIFO lane.
-    static let isNeeded = """
+    /// The requests for which the request `seq` waits: itself, its dependencies, and those before it in a FIFO lane
+    /// that have dependencies, and so on. Indexes: the primary key of `depends`, and `request_order`.
+    private static let needed = """
         WITH RECURSIVE needed (seq) AS (
             VALUES (:seq)
             UNION SELECT on_seq FROM depends JOIN needed USING (seq)
-            UNION SELECT ahead.seq FROM needed JOIN request AS place USING (seq)
-            JOIN lane ON lane.id = place.lane_id AND mode = 'fifo'
-            CROSS JOIN depends AS waiting CROSS JOIN request AS ahead ON ahead.seq = waiting.seq
-            WHERE ahead.lane_id = place.lane_id AND ahead.seq < place.seq
-        ) SELECT 1 FROM needed WHERE seq = :other
+            UNION SELECT (
+                SELECT ahead.seq FROM request AS ahead
+                WHERE ahead.lane_id = place.lane_id AND ahead.seq < place.seq
+                AND EXISTS (SELECT 1 FROM depends WHERE depends.seq = ahead.seq)
+                ORDER BY ahead.seq DESC LIMIT 1
+            )
+            FROM needed JOIN request AS place USING (seq) JOIN lane ON lane.id = place.lane_id AND mode = 'fifo'
+        )
+        """
+
+    /// Selects a row if the request `seq` waits for the request `other`: directly, through other requests, or because
+    /// of its position in a FIFO lane.
+    package static let isNeeded = "\(needed) SELECT 1 FROM needed WHERE seq = :other"
+
+    /// Selects the requests on which an earlier request depends, in pages. Each cycle of dependencies contains one:
+    /// requests wait for later ones only after a replacement or an import. Index: `depends_on`.
+    package static let laterDependencies = """
+        SELECT DISTINCT on_seq FROM depends WHERE on_seq > :after AND seq < on_seq ORDER BY on_seq LIMIT :limit
+        """
+
+    /// Selects the ids of an earlier request that depends on the request `seq`, and of `seq`, which also waits for that
+    /// request. NULL instead of an id that cannot be found.
+    package static let cycle = """
+        \(needed) SELECT (SELECT id FROM request WHERE seq = earlier.seq) AS id,
+        (SELECT id FROM request WHERE seq = :seq) AS other
+        FROM needed JOIN depends AS earlier ON earlier.seq = needed.seq AND earlier.on_seq = :seq
+        WHERE earlier.seq < :seq LIMIT 1
         """
 
     /// Selects the requests in flight that earlier runs of the queue have left. Index: `request_inflight`.

@@ -40,7 +40,7 @@ extension StoreTransaction {
             let row = try opened(row)
             var request = try ArchivedRequest(row).withoutSecrets()
             let body = try StoredBody(whole: row)
-            request.after = try dependencyIDs(of: request, at: try row["seq"])
+            try addDependencies(to: &request, at: try row["seq"])
             request.body = try ArchivedRequest.Body(body)
             _ = try request.validated()
             return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
@@ -49,12 +49,16 @@ extension StoreTransaction {
         }
     }
 
-    private func dependencyIDs(of request: ArchivedRequest, at sequence: Int64) throws(QueueError) -> [String]
-    {
-        guard request.mayWaitForOthers else { return [] }
+    /// Adds the dependencies of a request. If it would wait for itself because of them, it is held instead, because an
+    /// import refuses cycles.
+    private func addDependencies(to request: inout ArchivedRequest, at sequence: Int64) throws(QueueError) {
+        guard request.mayWaitForOthers else { return }
         do {
             let found = try rows(StoreStatements.dependencies, [sequence])
-            return try found.map { try $0["id"] }
+            request.after = try found.map { try $0["id"] }
+            let later = try found.map { try $0["on_seq"] as Int64 }.filter { $0 > sequence }
+            guard let cycle = try database.cycle(of: sequence, dependingOn: later) else { return }
+            request.holdWithoutDependencies(.dependency, cycle)
         } catch {
             throw QueueError(.storeUnusable, "the request's dependencies cannot be read: \(error)")
         }

@@ -161,7 +161,11 @@ extension StoreTransaction {
     /// dependency is recorded, because it is the cause that users look for.
     mutating func hold(_ dependent: StoredRequest, because loss: String) throws {
         try move(dependent, by: .dependencyFailed)
-        try execute(StoreStatements.recordFailedDependency, ["seq": dependent.sequence, "loss": loss])
+        try recordFailedDependency(of: dependent.sequence, loss)
+    }
+
+    func recordFailedDependency(of sequence: Int64, _ loss: String) throws {
+        try execute(StoreStatements.recordFailedDependency, ["seq": sequence, "loss": loss])
     }
 
     /// Returns a message about a request that was not delivered, for the requests that depend on it. A superseded

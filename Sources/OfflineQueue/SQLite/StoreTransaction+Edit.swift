@@ -47,7 +47,7 @@ extension StoreTransaction {
         return false
     }
 
-    private func deleteDependencies(of sequence: Int64) throws {
+    func deleteDependencies(of sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 

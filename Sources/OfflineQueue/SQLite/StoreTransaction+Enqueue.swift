@@ -5,7 +5,7 @@ internal import GRDB
 extension StoreTransaction {
     mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
         try environment.sealer.requireUnlocked()
-        try DependencyOrder.check(requests)
+        try DependencyGraph.check(requests)
         let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
         var pending = Pending()
         let enqueued = try requests.map { try enqueue($0, of: batch, &pending) }

@@ -160,10 +160,23 @@ extension StoreTransaction {
                 let places = try openDependencies(link.after)
             else { continue }
             for place in places { try depend(request.sequence, on: place) }
+            if let cycle = try database.cycle(of: request.sequence, dependingOn: places) {
+                try leaveHeld(request, because: cycle)
+                continue
+            }
             let due = try request.earliest(from: now)
             try move(request, by: .released([.dependency], now: due, isBlocked: !places.isEmpty))
             if link.isHeld, let linked = try self.request(request.sequence) { try move(linked, by: .held) }
             changedLanes.insert(request.lane)
         }
+    }
+
+    /// Removes the dependencies of a request that is held for `dependency`. With them, it would wait for itself.
+    ///
+    /// The importer has refused cycles within the export. This one includes requests that the queue already had, or
+    /// that were enqueued meanwhile.
+    private func leaveHeld(_ request: StoredRequest, because cycle: String) throws {
+        try deleteDependencies(of: request.sequence)
+        try recordFailedDependency(of: request.sequence, cycle)
     }
 }

@@ -14,6 +14,9 @@ public struct QueueVerification: Hashable, Sendable {
             case counter
             /// A row does not contain a valid request: it cannot be read or decrypted, or the body in it was changed.
             case request
+            /// Requests wait for each other because of ``EnqueueOptions/dependencies``, so that none of them is sent. A
+            /// retry (``OfflineQueue/OfflineQueue/retry(_:newKey:)``) of the request ends its wait.
+            case dependencyCycle = "dependency_cycle"
             /// The file of a body is missing.
             case bodyMissing = "body_missing"
             /// The file of a body has a different size or SHA-256 than the accepted body.

@@ -28,7 +28,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             adds the exported requests. If the database is not damaged, nothing is moved, even if bodies are \
             missing or damaged.
 
-            Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check failed, or \
+            Exit status: 0 sound; 1 not sound, for example a lost or damaged request, or requests that wait for each \
+            other; 2 the check failed, or \
             requests could not be checked without their encryption key; 77 permission denied; 78 the database \
             is damaged or missing, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
             not damaged, or it was moved and all requests were exported; 1 it was moved, and requests are \
@@ -87,6 +88,12 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         if format == .json { return Printer.json(found, with: ControlMessage.encoder) }
         for finding in found.findings {
             Printer.line("\(finding.kind): \(finding.subject): \(finding.message)")
+        }
+        if found.has(.dependencyCycle) {
+            Printer.note(
+                "requests that wait for each other are not sent; `netwatch queue retry ID` sends one of them without "
+                    + "waiting"
+            )
         }
         let unlisted = found.findingCount - found.findings.count
         if unlisted > 0 { Printer.note("and \(unlisted) more findings") }
@@ -209,7 +216,9 @@ struct QueueVerifyCommand: AsyncParsableCommand {
 }
 
 extension ControlMessage.Verification {
-    fileprivate var isDatabaseDamaged: Bool {
-        findings.contains { $0.kind == QueueVerification.Finding.Kind.database.rawValue }
+    fileprivate var isDatabaseDamaged: Bool { has(.database) }
+
+    fileprivate func has(_ kind: QueueVerification.Finding.Kind) -> Bool {
+        findings.contains { $0.kind == kind.rawValue }
     }
 }

@@ -114,6 +114,93 @@ final class Counter: Sendable {
         }
     }
 
+    /// Returns the lines of an export of requests without bodies that depend on each other.
+    ///
+    /// - Parameter isFIFO: Whether the requests are in a FIFO lane. Default `false`.
+    private func exported(
+        _ requests: [(id: String, after: [String])],
+        isFIFO: Bool = false
+    ) async throws -> [String] {
+        let directory = TemporaryDirectory()
+        return try await withQueue(directory) { queue, _ in
+            for (id, after) in requests {
+                try await queue.enqueue(id: id) { ($0.dependencies, $0.isFIFO) = (after, isFIFO) }
+            }
+            return lines(try await queue.exported())
+        }
+    }
+
+    @Test(arguments: [(false, "`a` → `c` → `b` → `a`"), (true, "`a` → `c` → `a`")])
+    func `an export whose requests wait for each other is refused, and its requests are named`(
+        isFIFO: Bool,
+        cycle: String
+    ) async throws {
+        // In a FIFO lane, each request also waits for those before it.
+        let after: [[String]] = isFIFO ? [[], [], []] : [[], ["a"], ["b"]]
+        let requests = zip(["a", "b", "c"], after).map { (id: $0, after: $1) }
+        let lines = try await exported(requests, isFIFO: isFIFO).map {
+            $0.contains(#""id":"a""#) ? $0.replacing(#""after":[]"#, with: #""after":["c"]"#) : $0
+        }
+        let path = try file(try sealed(lines), in: files)
+        try await withQueue(second) { queue, _ in
+            let error = try await #require(throws: QueueError.self) {
+                _ = try await queue.importRequests(from: path)
+            }
+            #expect(error.code == .invalidImport)
+            #expect(error.message == "requests of the export wait for each other: dependency cycle: \(cycle)")
+            #expect(try await queue.statistics().requests == 0)
+        }
+    }
+
+    @Test func `an imported request is held if a request of the queue would wait for it and it for that one`()
+        async throws
+    {
+        let lines = try await exported([("s", []), ("b", ["s"]), ("a", ["b"])])
+        func path(without ids: Set<String>) throws -> String {
+            let rest = lines.filter { line in !ids.contains { line.contains(#""id":"\#($0)""#) } }
+            return try file(try sealed(rest), in: files)
+        }
+        let (first, second) = (try path(without: ["s", "b"]), try path(without: ["s"]))
+        try await withQueue(self.second) { queue, _ in
+            // `a` is held, because `b` is unknown.
+            _ = try await queue.importRequests(from: first)
+            try await queue.enqueue(id: "s") { $0.dependencies = ["a"] }
+            let result = try await queue.importRequests(from: second)
+            #expect(result.imported == 1 && result.known == 1)
+            let held = try #require(try await queue.request("a"))
+            #expect(held.summary.holdReason == .dependency && held.dependencies.isEmpty)
+            #expect(held.summary.lastError == "depends on `b`, which also waits for this request")
+            #expect(try await queue.request("b")?.summary.state == .blocked)
+            #expect(try await queue.verify().isSound)
+            #expect(try await queue.release(["a"]) == [.done(.pending)])
+        }
+    }
+
+    @Test func `a request of an export whose id belongs to another request is not imported, and is reported`()
+        async throws
+    {
+        let path = try file(
+            try sealed(try await exported([("a", []), ("b", []), ("c", []), ("d", [])])),
+            in: files
+        )
+        try await withQueue(second) { queue, _ in
+            try await queue.enqueue(id: "a") { $0.submitter = Submitter(user: 7) }
+            try await queue.enqueue(id: "b", method: "PUT") { $0.lane = "other" }
+            try await queue.enqueue(id: "c")
+            _ = try await queue.cancel(["c"])
+            let result = try await queue.importRequests(from: path)
+            #expect(result.imported == 1 && result.known == 1 && result.conflictCount == 2)
+            #expect(
+                result.conflicts.map { "\($0.id): \($0.reason)" } == [
+                    "a: the id belongs to a request of the user 7",
+                    "b: the id belongs to a request that differs in: method, lane",
+                ]
+            )
+            #expect(try await queue.request("b")?.summary.method == "PUT")
+            #expect(try await queue.verify().isSound)
+        }
+    }
+
     /// An import holds a request for `auth` if an older version stored it with a secret.
     @Test(arguments: [
         (#""state":"held","holdReason":"auth""#, QueuedRequest.State.held), (#""state":"pending""#, .blocked),

@@ -46,6 +46,20 @@ internal import Testing
         await store.close()
     }
 
+    /// A user may have a FIFO lane of many blocked requests. For each of them, no statement may read all dependencies.
+    @Test func `the search for requests that wait for each other follows only their dependencies`()
+        async throws
+    {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let names = ["depends", "request", "place", "ahead", "earlier", "waiting"]
+        for sql in [StoreStatements.isNeeded, StoreStatements.cycle, StoreStatements.laterDependencies] {
+            let steps = try await store.plan(of: sql)
+                .filter { step in names.contains { step.contains(" \($0) ") } }
+            #expect(!steps.isEmpty && steps.allSatisfy { $0.hasPrefix("SEARCH ") }, "\(steps)")
+        }
+        await store.close()
+    }
+
     @Test func `a lane's held requests are found without reading its other requests`() async throws {
         let store = try await SQLiteQueueStore(directory: directory.path)
         let plan = try await store.plan(of: StoreStatements.held)
