@@ -5,10 +5,12 @@ package import Foundation
 /// An upload is removed ten minutes after its last call, and after a failure of the spool. Its id is then unknown. A
 /// call with a wrong offset changes nothing.
 package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
-    private struct Entry {
+    struct Entry {
         let writer: BodyWriter
         /// The user who uploads the body; `nil` for this process itself.
         let user: UInt32?
+        /// Whether the user has a quota.
+        let isLimited: Bool
         /// The offset of the next piece: the number of bytes received so far, including those that are being written.
         var offset: Int64 = 0
         var lastUse: Time.Instant
@@ -17,13 +19,13 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     /// The number and the size of bodies.
-    private struct Load {
+    struct Load {
         var bodies = 0
         var bytes: Int64 = 0
     }
 
-    /// The maximum number of uploads, because each has an open file. Default 64.
-    private let capacity: Int
+    /// The maximum number of uploads, because each has an open file.
+    let capacity: SharedLimit
     /// The time without a call after which an upload is removed. Default 10 minutes.
     private let idleTimeout: Duration
     /// The time without a call after which an upload is stalled: its client seems to be gone. A stalled upload may be
@@ -31,7 +33,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private let stallTimeout: Duration
     private let spool: BodySpool
     private let clock: Time
-    private var entries: [String: Entry] = [:] {
+    private(set) var entries: [String: Entry] = [:] {
         didSet {
             let (before, now) = (spool.stagedBytes.count, byteCount)
             spool.stagedBytes.set(now)
@@ -44,6 +46,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private var expiry: Task<Void, Never>?
 
     /// - Parameters:
+    ///   - capacity: The maximum number of uploads. Default 64. Users with a quota have shares of it.
     ///   - clock: Measures `idleTimeout` and `stallTimeout`.
     ///   - onRelease: Called on this actor when the total size has decreased, because an upload was removed or
     ///     finished.
@@ -57,7 +60,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     ) {
         self.spool = spool
         self.clock = clock
-        self.capacity = capacity
+        self.capacity = SharedLimit(capacity)
         self.idleTimeout = idleTimeout
         self.stallTimeout = stallTimeout
         self.onRelease = onRelease
@@ -85,7 +88,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     /// Starts an upload, or continues the upload with this id. A client that did not receive the response can therefore
-    /// repeat the call.
+    /// repeat the call. If the user has too many uploads, or all users together, the longest stalled one of them is
+    /// removed.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of bytes.
@@ -98,23 +102,20 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         limit: Int64,
         by submitter: Submitter? = nil
     ) async throws(QueueError) -> Int64 {
-        if entries[id] == nil {
-            try checkShare(of: submitter)
-            if entries.count >= capacity { await removeLongestStalled() }
-        }
+        if entries[id] == nil { await makeRoom(for: submitter) }
         if entries[id] != nil {
             let entry = try entry(id, of: submitter)
             touch(id)
             return entry.offset
         }
-        guard entries.count < capacity else {
-            throw QueueError(
-                .tooManyStagedBodies,
-                "\(entries.count) uploads are open; the maximum is \(capacity)"
-            )
-        }
+        try checkCapacity(for: submitter)
         let writer = try spool.makeWriter(limit: limit)
-        entries[id] = Entry(writer: writer, user: submitter?.user, lastUse: clock.now)
+        entries[id] = Entry(
+            writer: writer,
+            user: submitter?.user,
+            isLimited: submitter.limitedUser != nil,
+            lastUse: clock.now
+        )
         watch()
         return 0
     }
@@ -254,12 +255,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return freed >= bytes
     }
 
-    private func removeLongestStalled() async {
-        if let longest = stalled.first { await remove(longest.key) }
-    }
-
     /// The stalled uploads, in the order of their last piece, the oldest first.
-    private var stalled: [(key: String, value: Entry)] {
+    var stalled: [(key: String, value: Entry)] {
         entries.filter { isStalled($0.key) }.sorted { $0.value.lastUse < $1.value.lastUse }
     }
 
@@ -288,23 +285,12 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     /// The number and the size of a user's uploads and held bodies.
-    private func load(of user: UInt32) -> Load {
+    func load(of user: UInt32) -> Load {
         entries.values.reduce(into: held[user, default: Load()]) { load, entry in
             guard entry.user == user else { return }
             load.bodies += 1
             load.bytes += entry.offset
         }
-    }
-
-    /// A user with a quota may have a quarter of the uploads, so that one user cannot take all of them.
-    private func checkShare(of submitter: Submitter?) throws(QueueError) {
-        guard let user = submitter.limitedUser else { return }
-        let (own, limit) = (load(of: user).bodies, capacity / 4)
-        guard own >= limit else { return }
-        throw QueueError(
-            .quotaExceeded,
-            "the user \(user) has \(own) uploads and bodies of waiting requests; the maximum is \(limit)"
-        )
     }
 
     private func checkQuota(of submitter: Submitter?, for count: Int64) throws(QueueError) {
@@ -364,7 +350,7 @@ package struct HeldBody: Sendable {
 
 extension Optional<Submitter> {
     /// The user, if it has a quota.
-    fileprivate var limitedUser: UInt32? { self?.quota == nil ? nil : self?.user }
+    var limitedUser: UInt32? { self?.quota == nil ? nil : self?.user }
 }
 
 extension QueueError {

@@ -147,6 +147,43 @@ internal import Testing
         #expect(ids.count == 64 && ids.contains("0") && ids.contains("late"))
     }
 
+    /// A user with a quota.
+    private func user(_ id: UInt32) -> Submitter { Submitter(user: id, quota: UserQuota()) }
+
+    @Test func `the longest stalled upload of a user makes room for another one of the same user`()
+        async throws
+    {
+        try await bodies.begin("other", limit: 1000, by: user(1001))
+        for number in 0..<16 {
+            try await bodies.begin("\(number)", limit: 1000, by: user(1000))
+            clock.advance(by: .milliseconds(1))
+        }
+        clock.advance(by: .milliseconds(9983))
+        #expect(
+            await error { try await bodies.begin("early", limit: 1000, by: user(1000)) }?.code
+                == .quotaExceeded
+        )
+        clock.advance(by: .milliseconds(1))
+        try await bodies.begin("late", limit: 1000, by: user(1000))
+        let refused = await error { try await bodies.begin("more", limit: 1000, by: user(1000)) }
+        let ids = Set(await bodies.list().map(\.id))
+        #expect(ids == Set((1..<16).map { "\($0)" } + ["other", "late"]) && refused?.code == .quotaExceeded)
+    }
+
+    @Test func `users with quotas leave eight uploads, and make room for each other only when stalled`()
+        async throws
+    {
+        for id in 0..<56 { try await bodies.begin("\(id)", limit: 1000, by: user(1000 + UInt32(id) / 14)) }
+        let refused = await error { try await bodies.begin("user", limit: 1000, by: user(2000)) }
+        #expect(refused?.code == .tooManyStagedBodies)
+        #expect(refused?.message == "the maximum of 56 uploads of users without full access is reached")
+        for id in 0..<8 { try await bodies.begin("root-\(id)", limit: 1000, by: Submitter(user: 0)) }
+        clock.advance(by: .seconds(10))
+        try await bodies.begin("user", limit: 1000, by: user(2000))
+        let ids = Set(await bodies.list().map(\.id))
+        #expect(ids.count == 64 && ids.contains("user") && (0..<8).allSatisfy { ids.contains("root-\($0)") })
+    }
+
     @Test func `uploads are listed with their sizes, and a removed one is unknown`() async throws {
         try await bodies.begin("b", limit: 1000)
         try await bodies.begin("a", limit: 1000)
