@@ -30,6 +30,18 @@ internal import Testing
         try await semaphore.acquire()
     }
 
+    @Test func `groups whose tasks wait take turns`() async throws {
+        let turns = Recorder<UInt32>()
+        try await semaphore.acquire(for: 1)
+        let tasks = ([1, 1, 1, 2, 3, 2] as [UInt32]).map { group in
+            Task.immediate { try await semaphore.run(for: group) { turns.record(group) } }
+        }
+        #expect(semaphore.waitingCount == 6)
+        semaphore.release()
+        for task in tasks { try await task.value }
+        #expect(turns.values == [2, 3, 1, 2, 1, 1])
+    }
+
     @Test func `a task cancelled before it acquires gets no permit`() async throws {
         let task = Task {
             await waitForCancellation()

@@ -1,15 +1,37 @@
-/// A counting semaphore for tasks. A task that waits does not block its thread. Waiting tasks get a permit in the order
-/// in which they arrived.
+/// A counting semaphore for tasks. A task that waits does not block its thread.
+///
+/// Waiting tasks get a permit in the order in which they arrived. If tasks of several groups wait, the groups take turns,
+/// so that a group with many tasks does not delay the others.
 package final class AsyncSemaphore: Sendable {
+    /// Whom a task belongs to, for example the id of a user; `nil` is a group, too.
+    package typealias Group = UInt32?
+
     private struct Waiter {
         let id: UInt64
+        let group: Group
         let continuation: CheckedContinuation<Void, any Error>
     }
 
     private struct State {
         var permits: Int
+        /// In the order of their arrival.
         var waiters: [Waiter] = []
+        /// The number of the last turn of each group. Empty after a permit was released for which no task waited.
+        var turns: [Group: UInt64] = [:]
         var lastID: UInt64 = 0
+        var lastTurn: UInt64 = 0
+
+        mutating func beginTurn(of group: Group) {
+            lastTurn += 1
+            turns[group] = lastTurn
+        }
+
+        /// Removes the waiter that gets the next permit.
+        mutating func removeNext() -> Waiter? {
+            func rank(_ index: Int) -> (UInt64, Int) { (turns[waiters[index].group, default: 0], index) }
+            guard let index = waiters.indices.min(by: { rank($0) < rank($1) }) else { return nil }
+            return waiters.remove(at: index)
+        }
     }
 
     private let state: Lock<State>
@@ -27,34 +49,42 @@ package final class AsyncSemaphore: Sendable {
 
     /// Runs `body` while it holds a permit.
     ///
+    /// - Parameter group: The group of the task. Default: `nil`.
     /// - Throws: `CancellationError` if the task is cancelled while it waits, and the errors of `body`.
-    package func run<Value>(_ body: () async throws -> Value) async throws -> Value {
-        try await acquire()
+    package func run<Value>(for group: Group = nil, _ body: () async throws -> Value) async throws -> Value {
+        try await acquire(for: group)
         defer { release() }
         return try await body()
     }
 
     /// Waits for a permit. The caller must call ``release()`` afterwards.
     ///
+    /// - Parameter group: The group of the task. Default: `nil`.
     /// - Throws: `CancellationError` if the task is cancelled before it has a permit. It then has none to release.
-    package func acquire() async throws {
+    package func acquire(for group: Group = nil) async throws {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
         }
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { wait(Waiter(id: id, continuation: $0)) }
+            try await withCheckedThrowingContinuation {
+                wait(Waiter(id: id, group: group, continuation: $0))
+            }
         } onCancel: {
             cancelWait(id)
         }
     }
 
-    /// Releases a permit. The task that has waited longest gets it.
+    /// Releases a permit. Of the group whose last turn is the longest ago, the task that has waited longest gets it.
     package func release() {
         let next = state.withLock { state -> Waiter? in
-            guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
-            state.permits += 1
-            return nil
+            guard let next = state.removeNext() else {
+                state.permits += 1
+                state.turns = [:]
+                return nil
+            }
+            state.beginTurn(of: next.group)
+            return next
         }
         next?.continuation.resume()
     }
@@ -68,6 +98,7 @@ package final class AsyncSemaphore: Sendable {
                 return nil
             }
             state.permits -= 1
+            state.beginTurn(of: waiter.group)
             return .success(())
         }
         if let result { waiter.continuation.resume(with: result) } else { arrivals.changed() }

@@ -25,7 +25,7 @@ extension QueueRoutes {
             cursor = found
         }
         let includesDead = try request.flag("dead") ?? true
-        return try await largeResponses.run { [cursor] in
+        return try await largeResponses.run(for: request.caller.user) { [cursor] in
             let page = try await queue.exportPage(after: cursor, includingDead: includesDead)
             let message = ControlMessage.ExportPage(
                 dataBase64: page.data.base64EncodedString(),

@@ -11,6 +11,7 @@ package struct QueueRoutes: Sendable {
     let access: AccessRules
     let defaults: RequestDefaults
     /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
+    /// The users who wait for one take turns.
     let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
     let verifications = AsyncSemaphore(permits: 1)

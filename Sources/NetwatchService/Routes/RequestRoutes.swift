@@ -33,7 +33,7 @@ extension QueueRoutes {
         if query.lane != nil || query.tag != nil || submitter != nil {
             query.submitter = try request.caller.selected(submitter)
         }
-        return try await largeResponses.run { [query] in
+        return try await largeResponses.run(for: request.caller.user) { [query] in
             let page = try await queue.list(query)
             let message = ControlMessage.List(
                 requests: page.requests.map { ControlMessage.Listed($0, for: request.caller) },
@@ -48,7 +48,7 @@ extension QueueRoutes {
         let id = id(in: request)
         let timeout = try request.seconds("wait", atMost: ControlMessage.longestWait) ?? .zero
         if timeout > .zero { try await queue.waitUntilFinished(id, within: timeout) }
-        return try await largeResponses.run {
+        return try await largeResponses.run(for: request.caller.user) {
             guard let details = try await queue.request(id) else {
                 throw Problem.unknownRequest(id)
             }
