@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import NIOHTTP1
+internal import OfflineQueue
 internal import Testing
 
 @testable internal import NetwatchService
@@ -81,7 +82,7 @@ internal import Testing
     @Test func `a complete upload without a slot is rejected, and the connection is kept`() {
         var connection = opened()
         _ = trace(&connection, head("/", ["content-length": "65537"]), .admitted, end)
-        #expect(trace(&connection, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
+        #expect(trace(&connection, .refused(.busy(.call, .all, .init()))) == ["arm response", "respond"])
         #expect(trace(&connection, .flushed) == ["arm idle"])
     }
 
@@ -90,7 +91,7 @@ internal import Testing
         _ = trace(&connection, head("/", method: .POST), end, .admitted, .responded(answer))
         #expect(connection.stage == .responding(bytes: 0, isRepeatable: false))
         _ = trace(&connection, .flushed, head("/", method: .POST), end)
-        let refusal = Problem.busy(.call, .init())
+        let refusal = Problem.busy(.call, .all, .init())
         _ = trace(&connection, .refused(refusal))
         let bytes = ControlResponse(refusal).body.count
         #expect(connection.stage == .responding(bytes: bytes, isRepeatable: true))
@@ -99,11 +100,13 @@ internal import Testing
     @Test func `a connection that gets no slot is kept alive if its request was read`() {
         var call = opened()
         _ = trace(&call, head(), end)
-        #expect(trace(&call, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
+        #expect(trace(&call, .refused(.busy(.call, .all, .init()))) == ["arm response", "respond"])
         #expect(trace(&call, .flushed) == ["arm idle"])
         var upload = opened()
         _ = trace(&upload, head("/", ["content-length": "65537"]))
-        #expect(trace(&upload, .refused(.busy(.upload, .init()))) == ["arm response", "respond and close"])
+        #expect(
+            trace(&upload, .refused(.busy(.upload, .all, .init()))) == ["arm response", "respond and close"]
+        )
         #expect(trace(&upload, .flushed) == ["arm linger", "close output"])
         #expect(upload.stage == .lingering)
     }

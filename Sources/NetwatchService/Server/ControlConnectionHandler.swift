@@ -134,8 +134,8 @@ extension ControlConnectionHandler {
         case .admitted:
             stage = .served(connectionClass)
             process(.admitted, context)
-        case .full:
-            process(.refused(.busy(connectionClass, limits)), context)
+        case .full(let scope):
+            process(.refused(.busy(connectionClass, scope, limits)), context)
         case .closed:
             break
         }

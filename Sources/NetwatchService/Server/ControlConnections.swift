@@ -45,7 +45,7 @@ final class ControlConnections: Sendable {
         let caller = router.caller(peer)
         let user = caller.access == .full ? nil : peer?.uid
         let added = state.withLock { state in
-            state.isStopped ? nil : (id: state.limiter.add(), exceeded: state.add(user))
+            state.isStopped ? nil : (id: state.limiter.add(for: user), exceeded: state.add(user))
         }
         guard let (id, exceeded) = added else {
             close(descriptor)

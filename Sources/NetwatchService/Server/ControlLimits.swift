@@ -2,7 +2,9 @@ extension ControlServer {
     /// The limits of the server, so that no client can take too much memory, time or descriptors. If a request exceeds
     /// a limit, the response is problem+json, unless HTTP no longer allows a response.
     package struct Limits: Hashable, Sendable {
-        // MARK: Requests served at once. When a class is full, the response to another request of it is 503 `busy`.
+        // MARK: Requests served at once. When a class is full, the response to another request of it is 503 `busy`. One
+        // user without full access can use a quarter of each of these limits, and all such users seven eighths; see
+        // ``SharedLimit``.
 
         /// The maximum number of ``ConnectionClass/call`` requests. Default 128.
         package var calls = 128
@@ -14,11 +16,12 @@ extension ControlServer {
         /// ``bodyBytes``.
         package var uploads = 24
         /// The maximum total bytes of the bodies of the requests that are served in one class. Default 16 MiB. A single
-        /// body may exceed it. Does not apply to ``ConnectionClass/upload``, where only the number of bodies and
-        /// ``bodyBytes`` limit the total.
+        /// body may exceed it. The share of one user does not apply to bodies of at most ``smallBodyBytes``. The limit
+        /// does not apply to ``ConnectionClass/upload``, where only the number of bodies and ``bodyBytes`` limit the total.
         package var servedBytes = 16 << 20
 
-        // MARK: Connections whose request is not being served. When a limit is exceeded, the oldest one is closed.
+        // MARK: Connections whose request is not being served. When a limit is exceeded, the oldest one of the user with
+        // most of them is closed.
 
         /// The maximum number of connections that have not sent a complete request. Default 1024.
         package var arrivingConnections = 1024

@@ -1,4 +1,5 @@
 internal import NIOHTTP1
+internal import OfflineQueue
 
 /// The errors for requests that exceed a limit of the server.
 extension Problem {
@@ -27,21 +28,22 @@ extension Problem {
         )
     }
 
-    /// All slots of the request's class are taken. The request had no effect.
-    static func busy(_ connectionClass: ConnectionClass, _ limits: ControlServer.Limits) -> Problem {
-        let limit = ReachedLimit(
-            connectionClass: connectionClass,
-            connections: limits.connections(of: connectionClass)
-        )
-        let bytes = limits.servedBytes(of: connectionClass)
+    /// The users of a scope have all slots of the request's class that they may have. The request had no effect.
+    static func busy(
+        _ connectionClass: ConnectionClass,
+        _ scope: SharedLimit.Scope,
+        _ limits: ControlServer.Limits
+    ) -> Problem {
+        let slots = SharedLimit(limits.connections(of: connectionClass)).value(for: scope)
+        let bytes = limits.servedBytes(of: connectionClass).map { SharedLimit($0).value(for: scope) }
         let bodies = bytes.map { ", with bodies of at most \($0) bytes in total" } ?? ""
         return Problem(
             .serviceUnavailable,
             code: "busy",
             detail:
-                "at most \(limit.connections) requests of the class `\(connectionClass.rawValue)` are served "
-                + "at once\(bodies); try again in \(busyPause) s",
-            limit: limit,
+                "at most \(slots) requests of the class `\(connectionClass.rawValue)`\(scope.owner) are served at "
+                + "once\(bodies); try again in \(busyPause) s",
+            limit: ReachedLimit(connectionClass: connectionClass, connections: slots),
             retryAfter: busyPause
         )
     }
