@@ -74,6 +74,21 @@ struct netwatch_ucred {
 // accept4(2). netwatch does not request the peer's address, so the types of those arguments do not matter.
 extern int accept4(int descriptor, void *address, void *length, int flags);
 
+// lsetxattr(2), lgetxattr(2) and lremovexattr(2): the extended attributes of a file. They do not follow a symbolic link.
+// Other modules declare these functions, too, with types that Swift imports in another way.
+extern int lsetxattr(const char *path, const char *name, const void *value, unsigned long size, int flags);
+extern long lgetxattr(const char *path, const char *name, void *value, unsigned long size);
+extern int lremovexattr(const char *path, const char *name);
+static inline int netwatch_set_attribute(const char *path, const char *name, const void *value, long size) {
+    return lsetxattr(path, name, value, size, 0);
+}
+static inline long netwatch_get_attribute(const char *path, const char *name, void *value, long size) {
+    return lgetxattr(path, name, value, size);
+}
+static inline int netwatch_remove_attribute(const char *path, const char *name) {
+    return lremovexattr(path, name);
+}
+
 // mallopt(3) and malloc_trim(3), from <malloc.h>.
 static const int M_MMAP_THRESHOLD = -3;
 extern int mallopt(int parameter, int value);

@@ -33,7 +33,7 @@ extension NetwatchDaemon {
         to parts: Reloadable
     ) async throws(ControlSocketError) -> ConfigurationReloads.Outcome {
         // Only this can fail, so it is the first change.
-        try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
+        try parts.server.admit(new.access.socketPermissions, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
         await parts.queue.use(new.queue)
         for server in [parts.server, parts.webServer] { server?.use(stopGrace: new.stopGrace) }

@@ -201,7 +201,7 @@ package struct NetwatchDaemon: Sendable {
         if inherited.control != nil { logger.info("using the service manager's control socket") }
         return try ControlServer(
             path: configuration.socket,
-            mode: configuration.access.socketMode,
+            permissions: configuration.access.socketPermissions,
             router: ControlRouter(routes, access: access),
             limits: limits,
             logger: logger,
@@ -209,8 +209,8 @@ package struct NetwatchDaemon: Sendable {
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }
     }
 
-    /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the
-    /// socket itself controls access. Missing parents are not created, because they suggest a mistyped path.
+    /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the permissions of the
+    /// socket itself control access. Missing parents are not created, because they suggest a mistyped path.
     private func makeSocketDirectory() throws(ControlSocketError) {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return

@@ -95,14 +95,19 @@ struct AccessCommandTests {
         #expect(unknown.ending == .exited(64), "\(unknown.errors)")
     }
 
-    @Test func `other users are refused with 77 and what must be changed`() async throws {
+    /// What a user without access must change, on a socket with an access control list.
+    private static let remedy =
+        "add this user to the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+
+    @Test func `other users cannot connect, and are told what must be changed`() async throws {
         let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
         let refused = try await run(service, asMemberOf: nil, "queue", "list")
         #expect(refused.ending == .exited(77))
         #expect(
-            refused.errors.first
-                == "error: this user (60001) may not read the state of the queue and of the hosts; add this user to "
-                + "the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+            refused.errors == [
+                "error: this user may not connect to the service at `\(service.socket)`", "",
+                "hint: \(Self.remedy); root and the user of the service always have access",
+            ]
         )
     }
 
@@ -113,14 +118,82 @@ struct AccessCommandTests {
         let lines = refused.output.filter { $0.contains("may not") }
         #expect(
             lines == [
-                "service        problem  this user (60001) may not read the state of the queue and of the hosts; add "
-                    + "this user to the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+                "service        problem  this user may not connect to the service at `\(service.socket)`; "
+                    + "\(Self.remedy); root and the user of the service always have access"
             ]
         )
         #expect(
             !refused.output.contains { $0.hasPrefix("store ") || $0.contains("/v1/") },
             "\(refused.output)"
         )
+    }
+
+    @Test func `doctor and the log say who can connect, also after a reload`() async throws {
+        let service = try await service("[access]\nread-groups = [\"\(Self.group.name)\"]\n")
+        func findings() async throws -> [String] {
+            try await service.run("doctor").output.filter { $0.hasPrefix("socket ") }
+        }
+        #expect(
+            try await findings() == [
+                "socket         ok       root, the user of the service and members of `daemon` can connect to "
+                    + "`\(service.socket)`"
+            ]
+        )
+        try await service.hasLogged("members of these groups can connect to the control socket: `daemon`")
+        _ = try write("")
+        service.process.signal(SIGHUP)
+        try await service.hasLogged("only root and the user of the service can connect to the control socket")
+        #expect(
+            try await findings() == [
+                "socket         ok       only root and the user of the service can connect to `\(service.socket)`"
+            ]
+        )
+    }
+
+    /// A ramfs has no access control lists.
+    @Test func `without access control lists, a user without access is refused at once`() async throws {
+        try #require(chmod(directory.path, 0o755) == 0)
+        let configuration = try write("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
+        let folder = directory.file("ram")
+        try #require(mkdir(folder, 0o755) == 0)
+        let (socket, log) = ("\(folder)/socket", directory.file("log"))
+        let stranger = "/usr/bin/setpriv --reuid=60001 --regid=60001"
+        let script = try directory.writeScript(
+            """
+            mount -t ramfs none \(folder)
+            chmod 755 \(folder)
+            : >\(log)
+            \(Command.path) serve --config \(configuration) --state-dir \(directory.file("state")) --socket \(socket) \
+                2>>\(log) &
+            timeout 60 tail -n +1 -f \(log) | grep -q 'ready$'
+            grep 'every user can connect' \(log)
+            \(Command.path) doctor --socket \(socket) | grep '^socket'
+            \(stranger) --clear-groups \(Command.path) queue list --socket \(socket) 2>&1
+            echo "status $?"
+            \(stranger) --groups=\(Self.group.id) \(Command.path) queue list --socket \(socket) >/dev/null 2>&1
+            echo "status $?"
+            kill $!
+            wait $!
+            """,
+            to: "run"
+        )
+        let lines = try await Subprocess("/usr/bin/unshare", ["-m", "/bin/sh", script]).outcome().output
+        try #require(lines.count >= 5, "\(lines)")
+        #expect(lines[0].contains("because it cannot have an access control list: setxattr "), "\(lines)")
+        #expect(lines[0].hasSuffix("Operation not supported"), "\(lines)")
+        #expect(
+            lines[1].hasPrefix(
+                "socket         warning  every user can connect to `\(socket)`, which has no access control list: "
+                    + "Operation not supported; use a socket on a file system with access control lists"
+            ),
+            "\(lines)"
+        )
+        #expect(
+            lines[2]
+                == "error: this user (60001) may not connect to the service; add this user to the group `daemon` "
+                + "(`access.submit-groups` or `access.read-groups`), and log in again"
+        )
+        #expect(lines.suffix(2) == ["status 77", "status 0"], "\(lines)")
     }
 
     @Test func `without groups, other users cannot connect`() async throws {

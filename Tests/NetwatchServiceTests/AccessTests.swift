@@ -21,14 +21,15 @@ struct PeerAccessTests {
         let access: AccessRules
         let server: ControlServer
 
-        init(_ policy: AccessPolicy) throws {
+        /// - Parameter permissions: Who may connect. Default: every user, because the kernel refuses a list.
+        init(_ policy: AccessPolicy, permissions: SocketPermissions = .refused) throws {
             access = AccessRules(policy: policy)
             directory = try ScratchDirectory()
             try directory.admitEveryone()
             path = directory.file("socket")
             server = try ControlServer(
                 path: path,
-                mode: 0o666,
+                permissions: permissions,
                 router: ControlRouter(
                     [
                         .init(.GET, "/none", access: .none) { .json(["\($0.caller.access)"]) },
@@ -73,34 +74,34 @@ struct PeerAccessTests {
         #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_011, 60_010])) == submitter)
         #expect(try await fixture.statuses(OtherUser(uid: 60_002, gid: 60_011)) == reader)
         #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_011])) == reader)
-        #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_003])) == [200, 403, 403, 403])
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_003])) == [403, 403, 403, 403])
     }
 
     @Test func `a replaced policy decides about the next request`() async throws {
         let fixture = try Fixture(AccessPolicy(owner: 60_000))
         let member = OtherUser(uid: 60_002, gid: 60_010)
-        #expect(try await fixture.statuses(member) == [200, 403, 403, 403])
+        #expect(try await fixture.statuses(member) == [403, 403, 403, 403])
         fixture.access.replace(policy: Self.policy, quota: UserQuota())
         #expect(try await fixture.statuses(member) == [200, 200, 200, 403])
     }
 
     @Test func `a refusal says what must be changed`() async throws {
         let fixture = try Fixture(Self.policy)
-        let stranger = OtherUser(uid: 60_002)
-        let reading = try await stranger.curl(fixture.path, "/read")
-        #expect(reading.code == "forbidden")
+        let connecting = try await OtherUser(uid: 60_002).curl(fixture.path, "/none")
+        #expect(connecting.code == "forbidden")
         #expect(
-            reading.detail
-                == "this user (60002) may not read the state of the queue and of the hosts; add this user to the "
-                + "group `submitters` or `readers` (`access.submit-groups` or `access.read-groups`), and log in again"
+            connecting.detail
+                == "this user (60002) may not connect to the service; add this user to the group `submitters` or "
+                + "`readers` (`access.submit-groups` or `access.read-groups`), and log in again"
         )
-        let submitting = try await stranger.curl(fixture.path, "/submit", "-d", "x")
+        let reader = OtherUser(uid: 60_002, gid: 60_011)
+        let submitting = try await reader.curl(fixture.path, "/submit", "-d", "x")
         #expect(
             submitting.detail
                 == "this user (60002) may not submit or edit requests; add this user to the group "
                 + "`submitters` (`access.submit-groups`), and log in again"
         )
-        let editing = try await stranger.curl(fixture.path, "/full", "-d", "x")
+        let editing = try await reader.curl(fixture.path, "/full", "-d", "x")
         #expect(editing.detail.hasSuffix("; only root and the user of the service may"))
     }
 
@@ -109,8 +110,8 @@ struct PeerAccessTests {
         let submitting = try await OtherUser(uid: 60_002).curl(fixture.path, "/submit", "-d", "x")
         #expect(
             submitting.detail.hasSuffix(
-                "add a group of this user to `access.submit-groups` in the configuration of the service, and reload "
-                    + "the service"
+                "add a group of this user to `access.submit-groups` or `access.read-groups` in the configuration of the "
+                    + "service, and reload the service"
             )
         )
     }
@@ -118,17 +119,36 @@ struct PeerAccessTests {
     @Test func `a long body of a refused request is not read`() async throws {
         let fixture = try Fixture(Self.policy)
         // The body never ends, so only a response before its end can be received.
-        let response = try await OtherUser(uid: 60_002).curl(
-            fixture.path,
-            "/submit",
-            "-X",
-            "POST",
-            "-T",
-            "/dev/zero",
-            "-H",
-            "Transfer-Encoding: chunked"
-        )
-        #expect(response.status == 403)
+        for user in [OtherUser(uid: 60_002), OtherUser(uid: 60_002, gid: 60_011)] {
+            let response = try await user.curl(
+                fixture.path,
+                "/submit",
+                "-X",
+                "POST",
+                "-T",
+                "/dev/zero",
+                "-H",
+                "Transfer-Encoding: chunked"
+            )
+            #expect(response.status == 403)
+        }
+    }
+
+    @Test func `only the owner of the socket, root and the members of its groups can connect`() async throws {
+        var policy = AccessPolicy()
+        (policy.submitGroups, policy.readGroups) = ([Self.submitters], [Self.readers])
+        let fixture = try Fixture(policy, permissions: policy.socketPermissions)
+        #expect(try await fixture.statuses(OtherUser(uid: 0)) == [200, 200, 200, 200])
+        let member = OtherUser(uid: 60_002, groups: [60_003, 60_010])
+        #expect(try await fixture.statuses(member) == [200, 200, 200, 403])
+        // Status 0 means that there was no response. A member of the group that owns the file has no access either.
+        for stranger in [OtherUser(uid: 60_002, groups: [60_003]), OtherUser(uid: 60_002, gid: getegid())] {
+            #expect(try await fixture.statuses(stranger) == [0, 0, 0, 0])
+        }
+        let readers = SocketPermissions(groups: [Self.readers])
+        try fixture.server.admit(readers, userConnections: 64)
+        #expect(try await fixture.statuses(member) == [0, 0, 0, 0])
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, gid: 60_011)) == [200, 200, 403, 403])
     }
 }
 

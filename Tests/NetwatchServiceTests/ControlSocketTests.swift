@@ -42,8 +42,10 @@ internal import Testing
         let directory = try ScratchDirectory()
         let path = directory.file("control.sock")
         let manager = try listen(on: path)
+        #expect(chmod(path, 0o666) == 0)
         let inherited = fcntl(manager.rawValue, F_DUPFD_CLOEXEC, 0)
         let fixture = try ControlFixture(directory: directory, inheriting: inherited)
+        #expect(SocketAdmission(of: Array(path.utf8)) == .owner)
         try await expectServing(fixture)
         #expect(access(path + ".lock", F_OK) == -1)
         await fixture.server.stop()
@@ -127,11 +129,14 @@ internal import Testing
         #expect(throws: ControlSocketError.system(missing)) { try ControlFixture(path: path) }
     }
 
-    @Test func `only owner and group may connect`() throws {
+    @Test func `without groups, only the owner may connect`() throws {
         let fixture = try ControlFixture()
         var status = stat()
         #expect(lstat(fixture.path, &status) == 0)
-        #expect(status.st_mode == S_IFSOCK | 0o660)
+        #expect(status.st_mode == S_IFSOCK | 0o600)
+        #expect(
+            fixture.log.values == ["only root and the user of the service can connect to the control socket"]
+        )
     }
 
     @Test func `a stop removes the socket, and the next server can start`() async throws {
@@ -173,16 +178,25 @@ internal import Testing
     @Test(.timeLimit(.minutes(5)))
     func `the permissions can be changed, and are kept when the socket is bound again`() async throws {
         let fixture = try ControlFixture()
-        func mode() throws -> Int? {
-            let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path)
-            return (attributes[.posixPermissions] as? NSNumber)?.intValue
-        }
-        #expect(try mode() == 0o660)
-        try fixture.server.admit(mode: 0o666, userConnections: 64)
-        #expect(try mode() == 0o666)
+        let admission = { SocketAdmission(of: Array(fixture.path.utf8)) }
+        let root = SystemGroup(name: "root", id: 0)
+        try fixture.server.admit(SocketPermissions(groups: [root]), userConnections: 64)
+        #expect(admission() == .groups([root]))
         #expect(unlink(fixture.path) == 0)
         try await expectBoundAgain(fixture)
-        #expect(try mode() == 0o666)
+        #expect(admission() == .groups([root]))
+        try fixture.server.admit(.refused, userConnections: 64)
+        #expect(admission() == .everyone(nil))
+        try fixture.server.admit(SocketPermissions(), userConnections: 64)
+        #expect(admission() == .owner)
+        let lines = fixture.log.values.filter { $0.contains("can connect to the control socket") }
+        #expect(
+            lines.count == 4
+                && lines[1] == "members of these groups can connect to the control socket: `root`",
+            "\(lines)"
+        )
+        let refusal = "because it cannot have an access control list: setxattr system.posix_acl_access "
+        #expect(lines[2].contains(refusal) && lines[2].hasSuffix("Argument list too long"), "\(lines)")
     }
 
     @Test(.timeLimit(.minutes(5)))
@@ -224,13 +238,14 @@ internal import Testing
         let registrations = Recorder<Bool>()
         let served = Recorder<CInt>()
         var dependencies = ControlListener.Dependencies(
-            open: { (mode) throws(ControlSocketError) in
-                .unix(try ControlSocket.claiming(path, mode: mode))
+            open: { (permissions) throws(ControlSocketError) in
+                .unix(try ControlSocket.claiming(path, for: permissions))
             },
             acceptDelay: { nil },
-            onConnection: { descriptor, _ in
-                close(descriptor)
-                served.record(descriptor)
+            onConnection: { connection in
+                close(connection.descriptor)
+                served.record(connection.descriptor)
+                return true
             },
             onTick: {},
             logger: Logger(label: "test")
@@ -247,6 +262,47 @@ internal import Testing
         try await offPool { _ = try RawClient(path) }
         try await served.wait { !$0.isEmpty }
         listener.stop()
+    }
+
+    /// Without batches, a user who connects in a loop fills the backlog, because each connection needs a turn of the loop.
+    @Test func `connections that wait are accepted in one turn of the loop`() async throws {
+        let scratch = try ScratchDirectory()
+        let path = scratch.file("control.sock")
+        let turns = Recorder<@Sendable () -> Void>()
+        let accepted = Recorder<PeerCredentials?>()
+        var dependencies = ControlListener.Dependencies(
+            open: { (permissions) throws(ControlSocketError) in
+                .unix(try ControlSocket.claiming(path, for: permissions))
+            },
+            acceptDelay: { nil },
+            onConnection: { connection in
+                close(connection.descriptor)
+                accepted.record(connection.peer)
+                return true
+            },
+            onTick: {},
+            logger: Logger(label: "test")
+        )
+        // A descriptor that is never ready. The test takes the turn.
+        var ends: [CInt] = [-1, -1]
+        try systemCall("socketpair") {
+            socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
+        }
+        let idle = FileDescriptor(owning: ends[0])
+        let peer = FileDescriptor(owning: ends[1])
+        let descriptor = idle.rawValue
+        dependencies.register = { loop, _, body throws(SystemError) in
+            turns.record(body)
+            return try loop.register(descriptor, for: .read) { _ in }
+        }
+        let listener = try ControlListener(dependencies)
+        let clients = try (0..<20).map { _ in try RawClient(path) }
+        turns.values[0]()
+        #expect(accepted.values.count == 20 && accepted.values.allSatisfy { $0?.uid == geteuid() })
+        listener.stop()
+        withExtendedLifetime(clients) {}
+        withExtendedLifetime(idle) {}
+        withExtendedLifetime(peer) {}
     }
 
     @Test func `child processes do not inherit the lock, the listener or a connection`() async throws {

@@ -374,16 +374,21 @@ private struct Users {
         let (path, gate) = (directory.file("socket"), HandlerGate())
         var limits = ControlServer.Limits()
         limits.userConnections = 1
+        var policy = AccessPolicy()
+        policy.readGroups = [SystemGroup(name: "users", id: 60_001)]
         let server = try ControlServer(
             path: path,
-            mode: 0o666,
-            router: ControlRouter([
-                .init(.GET, "/", access: .none) { _ in .json(["served"]) },
-                .init(.GET, "/gate", access: .none) { _ in
-                    await gate.pass()
-                    return .json(["passed"])
-                },
-            ]),
+            permissions: policy.socketPermissions,
+            router: ControlRouter(
+                [
+                    .init(.GET, "/", access: .read) { _ in .json(["served"]) },
+                    .init(.GET, "/gate", access: .read) { _ in
+                        await gate.pass()
+                        return .json(["passed"])
+                    },
+                ],
+                access: AccessRules(policy: policy)
+            ),
             limits: limits,
             logger: Logger(label: "test")
         )
@@ -396,7 +401,7 @@ private struct Users {
         #expect(refused.detail.hasPrefix("the user 60001 already has 1 connections"))
         #expect(try await OtherUser(uid: 60_002).curl(path, "/").status == 200)
         #expect(try await OtherUser(uid: 0).curl(path, "/").status == 200)
-        try server.admit(mode: 0o666, userConnections: 2)
+        try server.admit(policy.socketPermissions, userConnections: 2)
         #expect(try await user.curl(path, "/").status == 200)
         await gate.open()
         #expect(try await held.status == 200)

@@ -24,8 +24,8 @@ package struct AccessPolicy: Hashable, Sendable {
     /// Whether users other than root and the user of the service may have access.
     private var hasGroups: Bool { !submitGroups.isEmpty || !readGroups.isEmpty }
 
-    /// The permissions of the control socket. With groups, every user can connect.
-    package var socketMode: UInt32 { hasGroups ? 0o666 : 0o660 }
+    /// The permissions of the control socket: the members of all groups can connect.
+    package var socketPermissions: SocketPermissions { SocketPermissions(groups: submitGroups + readGroups) }
 
     /// Returns the sender of a request.
     ///
@@ -36,8 +36,8 @@ package struct AccessPolicy: Hashable, Sendable {
         return Caller(user: peer.uid, access: access(of: peer))
     }
 
-    /// Returns whether an id identifies a user. Without groups, the mode of the socket admits only the user of the
-    /// service and root, so the id of the service's user does.
+    /// Returns whether an id identifies a user. Without groups, only the user of the service and root can connect, so
+    /// the id of the service's user does.
     private func isIdentified(_ user: uid_t) -> Bool {
         user != unmapped.user || (!hasGroups && user == owner)
     }

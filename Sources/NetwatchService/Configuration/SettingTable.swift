@@ -78,7 +78,7 @@ enum SettingTable {
         .integer(
             "access.quota",
             "connections",
-            1...65_536,
+            1...ControlServer.Limits().userConnections(within: .max),
             \.userConnections,
             "The maximum number of connections of each user to the control socket."
         ).reloadable(),

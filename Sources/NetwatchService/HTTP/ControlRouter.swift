@@ -107,6 +107,11 @@ package struct ControlRouter: Sendable {
     /// Returns the user and the access of a client.
     func caller(_ peer: PeerCredentials?) -> Caller { access.policy.caller(peer) }
 
+    /// Returns the problem of a client that may not connect, because its user has no access.
+    func refusal(of caller: Caller) -> Problem {
+        .forbidden(access.policy.refusal(of: caller, without: .none))
+    }
+
     /// Returns the problem of a request for which the caller's access is not sufficient; `nil` if it is. The server asks
     /// before it reads a long body.
     func refusal(of method: HTTPMethod, _ target: RequestTarget, from peer: PeerCredentials?) -> Problem? {

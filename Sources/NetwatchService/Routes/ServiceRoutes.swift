@@ -8,8 +8,8 @@ struct ServiceRoutes: Sendable {
 
     var routes: [ControlRouter.Route] {
         [
-            .init(.GET, "/healthz", access: .none, throwing: { _ in try await health() }),
-            .init(.GET, "/readyz", access: .none, throwing: { _ in try await readiness() }),
+            .init(.GET, "/healthz", access: .read, throwing: { _ in try await health() }),
+            .init(.GET, "/readyz", access: .read, throwing: { _ in try await readiness() }),
             .init(
                 .GET,
                 "/v1/status",

@@ -38,8 +38,6 @@ struct ControlConnection {
     private let classify: (HTTPMethod, RequestTarget) -> ConnectionClass
     /// Returns the problem of a request whose body need not be read; `nil` for others.
     private let refusal: (HTTPMethod, RequestTarget) -> Problem?
-    /// The response if the connection is not served; `nil` for others.
-    private let rejection: Problem?
     private var phase = Phase.opened
     private var incoming: Incoming?
     private var keepsAlive = true
@@ -50,14 +48,12 @@ struct ControlConnection {
         peer: PeerCredentials?,
         limits: ControlServer.Limits,
         classify: @escaping (HTTPMethod, RequestTarget) -> ConnectionClass,
-        refusal: @escaping (HTTPMethod, RequestTarget) -> Problem? = { _, _ in nil },
-        rejection: Problem? = nil
+        refusal: @escaping (HTTPMethod, RequestTarget) -> Problem? = { _, _ in nil }
     ) {
         self.peer = peer
         self.limits = limits
         self.classify = classify
         self.refusal = refusal
-        self.rejection = rejection
     }
 
     /// Whether the channel handler should read from the socket.
@@ -83,7 +79,7 @@ struct ControlConnection {
 
     mutating func receive(_ event: Event) -> [Action] {
         switch event {
-        case .opened: rejection.map { refuse($0) } ?? [.arm(.head)]
+        case .opened: [.arm(.head)]
         case .bytesArrived: bytesArrived()
         case .input(let input): received(input)
         case .admitted: admitted()

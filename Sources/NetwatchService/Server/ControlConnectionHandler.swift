@@ -28,8 +28,7 @@ final class ControlConnectionHandler: ChannelInboundHandler {
         peer: PeerCredentials?,
         router: ControlRouter,
         limits: ControlServer.Limits,
-        connections: ControlConnections,
-        rejection: Problem?
+        connections: ControlConnections
     ) {
         self.id = id
         self.limits = limits
@@ -39,8 +38,7 @@ final class ControlConnectionHandler: ChannelInboundHandler {
             peer: peer,
             limits: limits,
             classify: router.connectionClass,
-            refusal: { router.refusal(of: $0, $1, from: peer) },
-            rejection: rejection
+            refusal: { router.refusal(of: $0, $1, from: peer) }
         )
     }
 

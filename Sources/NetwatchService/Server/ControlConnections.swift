@@ -25,38 +25,85 @@ final class ControlConnections: Sendable {
     private let router: ControlRouter
     private let limits: ControlServer.Limits
     private let state: Lock<State>
+    private let refused: Lock<RefusedConnections>
 
     init(group: any EventLoopGroup, router: ControlRouter, limits: ControlServer.Limits) {
         self.group = group
         self.router = router
         self.limits = limits
         state = Lock(
-            State(limiter: ConnectionLimiter(limits: limits), userConnections: limits.userConnections)
+            State(
+                limiter: ConnectionLimiter(limits: limits),
+                userConnections: limits.userConnections(within: limits.userConnections)
+            )
         )
+        refused = Lock(RefusedConnections(limit: limits.refusedConnections))
     }
 
     /// Changes the maximum number of connections of each user without full access.
     func setUserConnections(_ limit: Int) {
+        let limit = limits.userConnections(within: limit)
         state.withLock { $0.userConnections = limit }
     }
 
-    /// Serves a connected descriptor and takes ownership of it.
-    func serve(_ descriptor: CInt, _ peer: PeerCredentials?) {
-        let caller = router.caller(peer)
-        let user = caller.access == .full ? nil : peer?.uid
-        let added = state.withLock { state in
-            state.isStopped ? nil : (id: state.limiter.add(for: user), exceeded: state.add(user))
+    /// Serves a connection, or refuses it if its user has no access or too many connections. Takes ownership of it.
+    ///
+    /// - Returns: `false` if the connection should be served, but has one of the last descriptors. Then nothing was
+    ///   done, and it still belongs to the caller.
+    func take(_ connection: AcceptedConnection) -> Bool {
+        let caller = router.caller(connection.peer)
+        let user = caller.access == .full ? nil : connection.peer?.uid
+        let admission = state.withLock {
+            $0.admit(user, hasAccess: caller.access > .none, isShort: connection.isReserved)
         }
-        guard let (id, exceeded) = added else {
-            close(descriptor)
-            return
+        switch admission {
+        case .served(let id): serve(connection, id, user)
+        case .refused(let reason): refuse(connection, caller, reason)
+        case .short: return false
+        case .stopped: close(connection.descriptor)
         }
-        let rejection = exceeded.map { Problem.tooManyConnections(caller, limit: $0) }
+        return true
+    }
+
+    private func serve(_ connection: AcceptedConnection, _ id: ID, _ user: UInt32?) {
         let opened = bootstrap { [self] channel in
-            try addPipeline(to: channel, id: id, peer: peer, rejection: rejection)
+            try addPipeline(to: channel, id: id, peer: connection.peer)
             try register(channel, id)
-        }.withConnectedSocket(descriptor)
+        }.withConnectedSocket(connection.descriptor)
         opened.flatMap(\.closeFuture).whenComplete { [self] _ in closed(id, of: user) }
+    }
+
+    private func refuse(
+        _ connection: AcceptedConnection,
+        _ caller: Caller,
+        _ reason: RefusedConnections.Reason
+    ) {
+        let refusal = RefusedConnections.Refusal(caller: caller, reason: reason)
+        let known = refused.withLock { $0.response(to: refusal) }
+        let response = known ?? ControlResponse(problem(of: refusal)).lastMessage
+        refused.withLock {
+            $0.refuse(
+                connection.descriptor,
+                refusal,
+                with: response,
+                isKept: !connection.isReserved,
+                now: .now
+            )
+        }
+    }
+
+    private func problem(of refusal: RefusedConnections.Refusal) -> Problem {
+        switch refusal.reason {
+        case .noAccess: router.refusal(of: refusal.caller)
+        case .tooManyConnections(let limit): .tooManyConnections(refusal.caller, limit: limit)
+        }
+    }
+
+    /// Closes the refused connections whose clients have read their responses, and returns memory to the kernel. Must
+    /// be called about every second.
+    func cleanUp() {
+        refused.withLock { $0.closeOld(now: .now) }
+        returnMemory()
     }
 
     /// Returns how long to wait before accepting the next connection; `nil` if it can be accepted now. If too many
@@ -104,6 +151,7 @@ final class ControlConnections: Sendable {
             state.isStopped = true
             return Array(state.channels.values)
         }
+        refused.withLock { $0.closeAll() }
         for channel in channels {
             channel.pipeline.fireUserInboundEventTriggered(ControlConnectionHandler.Stop())
         }
@@ -166,11 +214,26 @@ extension ControlConnections {
 }
 
 extension ControlConnections.State {
-    /// Counts a connection of a user without full access. Returns the limit if the connection exceeds it.
-    fileprivate mutating func add(_ user: UInt32?) -> Int? {
-        guard let user else { return nil }
-        users[user, default: 0] += 1
-        return users[user, default: 0] > userConnections ? userConnections : nil
+    fileprivate enum Admission {
+        case served(ControlConnections.ID)
+        case refused(RefusedConnections.Reason)
+        /// The connection should be served, but too few descriptors are left.
+        case short
+        case stopped
+    }
+
+    /// Decides about a new connection, and counts it if it is served.
+    ///
+    /// - Parameter user: The user without full access; `nil` for others.
+    fileprivate mutating func admit(_ user: UInt32?, hasAccess: Bool, isShort: Bool) -> Admission {
+        guard !isStopped else { return .stopped }
+        guard hasAccess else { return .refused(.noAccess) }
+        if let user, users[user, default: 0] >= userConnections {
+            return .refused(.tooManyConnections(userConnections))
+        }
+        guard !isShort else { return .short }
+        if let user { users[user, default: 0] += 1 }
+        return .served(limiter.add(for: user))
     }
 
     fileprivate mutating func remove(_ user: UInt32?) {
@@ -194,7 +257,7 @@ extension ControlConnections {
 
     /// Returns freed memory to the kernel if enough was allocated since the last time. By default the C library keeps
     /// most of it.
-    func returnMemory() {
+    private func returnMemory() {
         let isWorthwhile = state.withLock { state in
             guard state.usedBytes >= Self.trimBytes else { return false }
             state.usedBytes = 0
@@ -227,13 +290,7 @@ extension ControlConnections {
         maximum: 65536
     )
 
-    /// - Parameter rejection: The response to a connection that is not served.
-    private func addPipeline(
-        to channel: any Channel,
-        id: ID,
-        peer: PeerCredentials?,
-        rejection: Problem?
-    ) throws {
+    private func addPipeline(to channel: any Channel, id: ID, peer: PeerCredentials?) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()
         decoding.maxHeaderListSize = limits.headerBytes
         decoding.maxHeaderFieldSize = limits.headerFieldBytes
@@ -247,8 +304,7 @@ extension ControlConnections {
                 peer: peer,
                 router: router,
                 limits: limits,
-                connections: self,
-                rejection: rejection
+                connections: self
             ),
         ]
         try channel.pipeline.syncOperations.addHandlers(handlers)

@@ -1,3 +1,5 @@
+internal import OfflineQueue
+
 extension ControlServer {
     /// The limits of the server, so that no client can take too much memory, time or descriptors. If a request exceeds
     /// a limit, the response is problem+json, unless HTTP no longer allows a response.
@@ -39,8 +41,11 @@ extension ControlServer {
         /// The maximum number of connections whose last response was sent and that wait for ``lingerDeadline``. Default
         /// 128.
         package var lingeringConnections = 128
-        /// The maximum number of open connections of each user without full access. Default 64. The response on a
-        /// further connection is 429.
+        /// The maximum number of connections that stay open after the server has refused to serve them, so that their
+        /// clients can read the response. Default 128.
+        package var refusedConnections = 128
+        /// The maximum number of open connections of each user without full access, at most a quarter of
+        /// ``arrivingConnections``. Default 64. The response on a further connection is 429.
         package var userConnections = 64
 
         // MARK: Sizes
@@ -85,6 +90,13 @@ extension ControlServer {
 
         package init() {}
 
+        /// Returns how many connections each user without full access may have.
+        ///
+        /// - Parameter quota: The configured number.
+        func userConnections(within quota: Int) -> Int {
+            min(quota, SharedLimit(arrivingConnections).value(for: .user))
+        }
+
         /// Returns how many requests of a class may be served at once.
         func connections(of connectionClass: ConnectionClass) -> Int {
             switch connectionClass {
@@ -106,7 +118,7 @@ extension ControlServer.Limits {
     private static var counts: [WritableKeyPath<ControlServer.Limits, Int>] {
         [
             \.calls, \.sends, \.waits, \.uploads, \.arrivingConnections, \.idleConnections,
-            \.respondingConnections, \.lingeringConnections,
+            \.respondingConnections, \.lingeringConnections, \.refusedConnections,
         ]
     }
 

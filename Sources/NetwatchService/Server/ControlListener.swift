@@ -12,15 +12,15 @@ final class ControlListener: Sendable {
     /// The listener's dependencies. All closures are called on the listener's thread.
     struct Dependencies: Sendable {
         /// Claims the path and opens the socket with the given permissions.
-        let open: @Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket
+        let open: @Sendable (SocketPermissions) throws(ControlSocketError) -> ListeningSocket
         /// Takes over the socket of the service manager. Called once, instead of `open`; `nil` if there is none.
-        var adopt: (@Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket)?
+        var adopt: (@Sendable (SocketPermissions) throws(ControlSocketError) -> ListeningSocket)?
         /// Closes connections to make room for another one. Returns how long to wait before accepting it; `nil` if it
         /// can be accepted now.
         let acceptDelay: @Sendable () -> Duration?
-        /// Takes ownership of a connected descriptor, which is non-blocking and close-on-exec. The credentials are `nil`
-        /// for a TCP connection.
-        let onConnection: @Sendable (CInt, PeerCredentials?) -> Void
+        /// Takes ownership of a connection. Returns `false` if it should be served, but too few descriptors are left.
+        /// Then the connection still belongs to the caller.
+        let onConnection: @Sendable (AcceptedConnection) -> Bool
         /// Called every second.
         let onTick: @Sendable () -> Void
         /// Makes the event loop watch the listening descriptor. Tests replace it to simulate failures.
@@ -36,7 +36,9 @@ final class ControlListener: Sendable {
         /// The bound socket; `nil` while the path cannot be bound again, and after a stop.
         var socket: ListeningSocket?
         /// The permissions of the socket.
-        var mode: mode_t
+        var permissions: SocketPermissions
+        /// Who can connect, as far as it was logged.
+        var admission: SocketAdmission?
         var registration: EventLoop.Registration?
         /// Whether accepting is paused.
         var isPaused = false
@@ -52,6 +54,10 @@ final class ControlListener: Sendable {
     private let spare = SpareDescriptor()
     private let state: Lock<State>
 
+    /// The maximum number of connections that are accepted before other events of the loop are handled. A client that
+    /// connects in a loop fills the backlog as fast as the service empties it. If it is full, connect(2) of other
+    /// clients fails.
+    private static let batch = 64
     /// How long accepting pauses when descriptors or memory run out. The waiting connection keeps the listener
     /// readable, so without a pause the listener would retry in a busy loop.
     private static let pause = Duration.milliseconds(100)
@@ -60,18 +66,23 @@ final class ControlListener: Sendable {
 
     /// Claims the path or takes over the socket of the service manager, and starts accepting.
     ///
-    /// - Parameter mode: The permissions of a unix socket. Default 0660.
-    init(_ dependencies: Dependencies, mode: mode_t = 0o660) throws(ControlSocketError) {
+    /// - Parameter permissions: The permissions of a unix socket. Default: only its owner and root can connect.
+    init(
+        _ dependencies: Dependencies,
+        permissions: SocketPermissions = SocketPermissions()
+    ) throws(ControlSocketError) {
         self.dependencies = dependencies
         let open = dependencies.adopt ?? dependencies.open
-        let socket = try open(mode)
+        let socket = try open(permissions)
+        let admission = socket.admission
         do throws(SystemError) {
             loop = try EventLoop(label: "nw-control")
-            state = Lock(State(socket: socket, mode: mode))
+            state = Lock(State(socket: socket, permissions: permissions))
             try watch()
         } catch {
             throw .system(error)
         }
+        log(admission)
         scheduleTick()
     }
 
@@ -86,15 +97,18 @@ final class ControlListener: Sendable {
     }
 
     /// Changes the permissions of a unix socket, now and when the path is bound again.
-    func setMode(_ mode: mode_t) throws(ControlSocketError) {
+    func use(_ permissions: SocketPermissions) throws(ControlSocketError) {
+        let admission: SocketAdmission?
         do throws(SystemError) {
-            try state.withLock { state throws(SystemError) in
-                try state.socket?.setMode(mode)
-                state.mode = mode
+            admission = try state.withLock { state throws(SystemError) in
+                let admission = try state.socket?.apply(permissions)
+                state.permissions = permissions
+                return admission
             }
         } catch {
             throw .system(error)
         }
+        log(admission)
     }
 
     private func watch() throws(SystemError) {
@@ -113,17 +127,18 @@ final class ControlListener: Sendable {
 // MARK: - Accepting
 
 extension ControlListener {
-    /// Accepts one connection. The loop reports readiness again in its next turn if more connections wait.
+    /// Accepts the connections that wait, at most ``batch``. If more wait, the loop reports that in its next turn.
     private func accept() {
-        if let delay = dependencies.acceptDelay() { return pause(for: delay) }
         do throws(SystemError) {
-            guard let connection = try acceptOne() else { return }
-            guard !DescriptorSupply.isReserved(connection) else {
-                spare.refuse(FileDescriptor(owning: connection))
-                return reportShortage(of: SystemError(call: "accept4", errno: EMFILE))
+            for _ in 0..<Self.batch {
+                if let delay = dependencies.acceptDelay() { return pause(for: delay) }
+                guard let connection = try acceptOne() else { return }
+                guard dependencies.onConnection(connection) else {
+                    spare.refuse(FileDescriptor(owning: connection.descriptor))
+                    return reportShortage(of: SystemError(call: "accept4", errno: EMFILE))
+                }
+                if !connection.isReserved { state.withLock { $0.hasShortage = false } }
             }
-            state.withLock { $0.hasShortage = false }
-            try handOver(connection)
         } catch {
             failed(error)
         }
@@ -131,24 +146,23 @@ extension ControlListener {
 
     /// Accepts under the lock. Otherwise ``stop()`` could close the descriptor, and another file could reuse its
     /// number.
-    private func acceptOne() throws(SystemError) -> CInt? {
+    private func acceptOne() throws(SystemError) -> AcceptedConnection? {
         try state.withLock { state throws(SystemError) in
-            guard let descriptor = state.socket?.descriptor else { return nil }
+            guard let listener = state.socket?.descriptor else { return nil }
             let flags = CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-            return try systemCall("accept4") { accept4(descriptor, nil, nil, flags) }
+            let descriptor = try systemCall("accept4") { accept4(listener, nil, nil, flags) }
+            return try AcceptedConnection(descriptor, isLocal: state.socket?.isLocal == true)
         }
     }
 
-    private func handOver(_ connection: CInt) throws(SystemError) {
-        let peer: PeerCredentials?
-        do throws(SystemError) {
-            let hasPeer = state.withLock { $0.socket?.isLocal == true }
-            peer = hasPeer ? try PeerCredentials(ofSocket: connection) : nil
-        } catch {
-            close(connection)
-            throw error
+    /// Accepts connections with the only descriptor that is left, until one of them should be served. Returns the
+    /// descriptor of that connection, which has no response yet; `nil` if there is none.
+    private func acceptWithSpare() throws(SystemError) -> CInt? {
+        for _ in 0..<Self.batch {
+            guard let connection = try acceptOne() else { return nil }
+            if !dependencies.onConnection(connection) { return connection.descriptor }
         }
-        dependencies.onConnection(connection, peer)
+        return nil
     }
 
     private func failed(_ error: SystemError) {
@@ -157,7 +171,7 @@ extension ControlListener {
             return
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
             if [EMFILE, ENFILE].contains(error.errno) {
-                spare.refuse { () throws(SystemError) in try acceptOne() }
+                spare.refuse { () throws(SystemError) in try acceptWithSpare() }
             }
             reportShortage(of: error)
         default:
@@ -177,6 +191,31 @@ extension ControlListener {
 
     private func log(_ error: SystemError) {
         dependencies.logger.warning("could not accept a control connection", metadata: ["error": "\(error)"])
+    }
+
+    /// Logs who can connect if that has changed.
+    ///
+    /// - Parameter admission: Who can connect; `nil` if the socket has no permissions.
+    private func log(_ admission: SocketAdmission?) {
+        guard let admission else { return }
+        let isNew = state.withLock { state in
+            defer { state.admission = admission }
+            return state.admission != admission
+        }
+        guard isNew else { return }
+        let logger = dependencies.logger
+        switch admission {
+        case .owner:
+            logger.info("only root and the user of the service can connect to the control socket")
+        case .groups(let groups):
+            let names = groups.map { "`\($0.name)`" }.joined(separator: ", ")
+            logger.info("members of these groups can connect to the control socket: \(names)")
+        case .everyone(let error):
+            let reason = error.map { "\($0)" } ?? "unknown"
+            logger.warning(
+                "every user can connect to the control socket, because it cannot have an access control list: \(reason)"
+            )
+        }
     }
 
     private func pause(for delay: Duration) {
@@ -244,7 +283,9 @@ extension ControlListener {
     /// Closes the socket, which clients can no longer reach. Accepts the connections in its backlog before that.
     /// Returns whether there was a socket.
     private func dropSocket() -> Bool {
-        while let connection = try? acceptOne() { try? handOver(connection) }
+        while let connection = try? acceptOne() {
+            if !dependencies.onConnection(connection) { close(connection.descriptor) }
+        }
         return state.withLock { state in
             guard state.socket != nil else { return false }
             unwatch(&state)
@@ -256,8 +297,9 @@ extension ControlListener {
     private func bindAgain() throws(ControlSocketError) {
         try state.withLock { state throws(ControlSocketError) in
             guard !state.isStopped else { return }
-            state.socket = try dependencies.open(state.mode)
+            state.socket = try dependencies.open(state.permissions)
         }
         dependencies.logger.notice("the control socket is bound again")
+        log(state.withLock { $0.socket?.admission })
     }
 }

@@ -24,7 +24,7 @@ package final class ControlServer: Sendable {
     /// - Parameters:
     ///   - path: At most 107 bytes, the size of `sun_path` in `unix(7)`. A lock file `<path>.lock` is created next to
     ///     it.
-    ///   - mode: The permissions of the socket. Clients need write permission to connect. Default 0660.
+    ///   - permissions: Who may connect. Default: only the user of this process and root.
     ///   - router: The handlers.
     ///   - limits: The limits of connections, sizes and times.
     ///   - logger: Receives failures that no client can see.
@@ -35,7 +35,7 @@ package final class ControlServer: Sendable {
     /// - Throws: ``ControlSocketError``, and the errors of `prepare`.
     package init(
         path: String,
-        mode: UInt32 = 0o660,
+        permissions: SocketPermissions = SocketPermissions(),
         router: ControlRouter,
         limits: Limits = Limits(),
         logger: Logger,
@@ -46,19 +46,19 @@ package final class ControlServer: Sendable {
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
         var dependencies = ControlListener.Dependencies(
-            open: { (mode) throws(ControlSocketError) in
+            open: { (permissions) throws(ControlSocketError) in
                 try prepare()
-                return .unix(try ControlSocket.claiming(path, mode: mode))
+                return .unix(try ControlSocket.claiming(path, for: permissions))
             },
             connections,
             logger
         )
         if let inherited {
-            dependencies.adopt = { (mode) throws(ControlSocketError) in
-                ListeningSocket.unix(try ControlSocket.adopting(inherited, at: path, mode: mode))
+            dependencies.adopt = { (permissions) throws(ControlSocketError) in
+                ListeningSocket.unix(try ControlSocket.adopting(inherited, at: path, for: permissions))
             }
         }
-        listener = try ControlListener(dependencies, mode: mode)
+        listener = try ControlListener(dependencies, permissions: permissions)
     }
 
     /// Listens on a TCP address and starts to serve it. Any user of the machine can connect, so the router must not have
@@ -99,8 +99,8 @@ package final class ControlServer: Sendable {
     /// Existing connections stay open.
     ///
     /// - Throws: ``ControlSocketError`` if the permissions cannot be changed. Then nothing was changed.
-    package func admit(mode: UInt32, userConnections: Int) throws(ControlSocketError) {
-        try listener.setMode(mode)
+    package func admit(_ permissions: SocketPermissions, userConnections: Int) throws(ControlSocketError) {
+        try listener.use(permissions)
         connections.setUserConnections(userConnections)
     }
 
@@ -125,15 +125,15 @@ package final class ControlServer: Sendable {
 
 extension ControlListener.Dependencies {
     fileprivate init(
-        open: @escaping @Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket,
+        open: @escaping @Sendable (SocketPermissions) throws(ControlSocketError) -> ListeningSocket,
         _ connections: ControlConnections,
         _ logger: Logger
     ) {
         self.init(
             open: open,
             acceptDelay: { connections.acceptDelay() },
-            onConnection: { connections.serve($0, $1) },
-            onTick: { connections.returnMemory() },
+            onConnection: { connections.take($0) },
+            onTick: { connections.cleanUp() },
             logger: logger
         )
     }

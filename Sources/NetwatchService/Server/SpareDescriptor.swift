@@ -1,5 +1,4 @@
 internal import Glibc
-internal import NIOHTTP1
 internal import NetwatchEventLoop
 
 /// A descriptor held in reserve, so that the service can respond to a client even if no other descriptor is free.
@@ -10,7 +9,7 @@ final class SpareDescriptor: Sendable {
     /// The maximum number of bytes that are read from a client: twice the longest body, which leaves space for headers
     /// and chunk sizes.
     private static let longestRequest = 2 * ControlServer.Limits().bodyBytes
-    private static let response = bytes(of: ControlResponse(.shortOfDescriptors))
+    private static let response = ControlResponse(.shortOfDescriptors).lastMessage
 
     /// How long one client may take to send its request and to read the response.
     private let timeout: Duration
@@ -64,12 +63,5 @@ final class SpareDescriptor: Sendable {
         var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         let milliseconds = max(.zero, end - .now) / .milliseconds(1)
         return poll(&pending, 1, CInt(milliseconds)) == 1
-    }
-
-    private static func bytes(of response: ControlResponse) -> [UInt8] {
-        var head = "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\n"
-        for (name, value) in response.headers { head += "\(name): \(value)\r\n" }
-        head += "content-length: \(response.body.count)\r\nconnection: close\r\n\r\n"
-        return Array(head.utf8) + response.body
     }
 }

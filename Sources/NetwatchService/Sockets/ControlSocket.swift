@@ -16,30 +16,37 @@ struct ControlSocket: ~Copyable {
     private let identity: FileIdentity?
     /// Whether the path is removed at the end.
     private let ownsPath: Bool
+    /// Who could connect when the socket was opened; `nil` if the path did not lead to the socket.
+    let admission: SocketAdmission?
 
     /// Claims the path and listens on it.
     ///
-    /// The file never has more permissions than `mode`, not even briefly. On Linux `bind(2)` gives the new file the
-    /// mode that `fchmod(2)` set on the socket, less the umask. So the file may start with fewer permissions. It gets
-    /// `mode` before `listen(2)`, and connections are refused until then. The umask is not changed, because it belongs
-    /// to the whole process.
-    static func claiming(_ path: String, mode: mode_t) throws(ControlSocketError) -> ControlSocket {
+    /// The file never has more permissions than `permissions`, not even briefly. On Linux `bind(2)` gives the new file
+    /// the mode that `fchmod(2)` set on the socket, less the umask: at most the mode for the owner alone. It gets its
+    /// permissions before `listen(2)`, and connections are refused until then. The umask is not changed, because it
+    /// belongs to the whole process.
+    static func claiming(
+        _ path: String,
+        for permissions: SocketPermissions
+    ) throws(ControlSocketError) -> ControlSocket {
         let address = try address(of: path)
         // Checked before the lock is taken. Otherwise the lock file would remain next to a file of another program.
         try rejectOtherFile(at: path)
         let lock = try LockFile.taking(socket: path)
         try clear(path, address)
-        let listener = try listen(on: path, address, mode: mode)
+        let listener = try bind(to: path, address)
+        let admission = try listen(listener.rawValue, at: path, for: permissions)
         return ControlSocket(
             listener: listener,
             lock: lock,
             path: path,
             identity: try? FileIdentity(of: path),
-            ownsPath: true
+            ownsPath: true,
+            admission: admission
         )
     }
 
-    /// Checks that ``claiming(_:mode:)`` would find no other file and no server at the path. Changes nothing.
+    /// Checks that ``claiming(_:for:)`` would find no other file and no server at the path. Changes nothing.
     static func requireFree(_ path: String) throws(ControlSocketError) {
         _ = try unservedFile(at: path, try address(of: path))
     }
@@ -53,24 +60,27 @@ struct ControlSocket: ~Copyable {
 
     /// Takes over a listening socket that the service manager has bound to the path. The service manager keeps the
     /// socket and the path, so that clients can connect before the next start of the service, too.
+    ///
+    /// The file gets its permissions now. Until then it has the mode that the service manager gave it, and connections
+    /// of any user may already wait.
     static func adopting(
         _ descriptor: CInt,
         at path: String,
-        mode: mode_t
+        for permissions: SocketPermissions
     ) throws(ControlSocketError) -> ControlSocket {
         do throws(SystemError) {
             let listener = try FileDescriptor.adopting(descriptor)
             // Clients read the id of the process that called listen(2) last; see `ServiceProcess`.
             try systemCall("listen") { Glibc.listen(descriptor, SOMAXCONN) }
-            let socket = ControlSocket(
+            let identity = try? FileIdentity(of: path)
+            return ControlSocket(
                 listener: listener,
                 lock: nil,
                 path: path,
-                identity: try? FileIdentity(of: path),
-                ownsPath: false
+                identity: identity,
+                ownsPath: false,
+                admission: identity == nil ? nil : try permissions.apply(to: path)
             )
-            try socket.setMode(mode)
-            return socket
         } catch {
             throw .system(error)
         }
@@ -81,13 +91,15 @@ struct ControlSocket: ~Copyable {
         lock: consuming LockFile?,
         path: String,
         identity: FileIdentity?,
-        ownsPath: Bool
+        ownsPath: Bool,
+        admission: SocketAdmission?
     ) {
         self.listener = listener
         self.lock = lock
         self.path = path
         self.identity = identity
         self.ownsPath = ownsPath
+        self.admission = admission
     }
 
     /// Whether clients that connect to the path reach this socket: its file was neither removed nor replaced.
@@ -97,12 +109,10 @@ struct ControlSocket: ~Copyable {
     }
 
     /// Changes the permissions of the socket, if the path still leads to it.
-    func setMode(_ mode: mode_t) throws(SystemError) {
-        if isInPlace { try Self.setMode(mode, of: path) }
-    }
-
-    private static func setMode(_ mode: mode_t, of path: String) throws(SystemError) {
-        try systemCall("chmod \(path)") { fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) }
+    ///
+    /// - Returns: Who can connect now; `nil` if the path leads to another file.
+    func apply(_ permissions: SocketPermissions) throws(SystemError) -> SocketAdmission? {
+        isInPlace ? try permissions.apply(to: path) : nil
     }
 
     /// Removes an owned path if it is still the file that was bound. After that the lock is released.
@@ -110,21 +120,33 @@ struct ControlSocket: ~Copyable {
         if ownsPath, isInPlace { unlink(path) }
     }
 
-    private static func listen(
-        on path: String,
-        _ address: UnixSocketAddress,
-        mode: mode_t
+    private static func bind(
+        to path: String,
+        _ address: UnixSocketAddress
     ) throws(ControlSocketError) -> FileDescriptor {
         do throws(SystemError) {
-            let listener = try unixSocket(.stream)
-            let descriptor = listener.rawValue
-            try systemCall("fchmod") { fchmod(descriptor, mode) }
-            try systemCall("bind \(path)") { address.withSockaddr { bind(descriptor, $0, $1) } }
-            try setMode(mode, of: path)
-            try systemCall("listen \(path)") { Glibc.listen(descriptor, SOMAXCONN) }
-            return listener
+            let socket = try unixSocket(.stream)
+            let descriptor = socket.rawValue
+            try systemCall("fchmod") { fchmod(descriptor, SocketPermissions.ownerMode) }
+            try systemCall("bind \(path)") { address.withSockaddr { Glibc.bind(descriptor, $0, $1) } }
+            return socket
         } catch {
             throw error.errno == EADDRINUSE ? .inUse(path: path, pid: nil) : .system(error)
+        }
+    }
+
+    /// Sets the permissions of a bound socket and listens on it. Returns who can connect.
+    private static func listen(
+        _ descriptor: CInt,
+        at path: String,
+        for permissions: SocketPermissions
+    ) throws(ControlSocketError) -> SocketAdmission {
+        do throws(SystemError) {
+            let admission = try permissions.apply(to: path)
+            try systemCall("listen \(path)") { Glibc.listen(descriptor, SOMAXCONN) }
+            return admission
+        } catch {
+            throw .system(error)
         }
     }
 }

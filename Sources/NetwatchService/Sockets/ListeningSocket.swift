@@ -30,11 +30,21 @@ enum ListeningSocket: ~Copyable {
         }
     }
 
-    /// Changes the permissions of a unix socket. Has no effect on a TCP socket.
-    func setMode(_ mode: mode_t) throws(SystemError) {
+    /// Who could connect when a unix socket was opened; `nil` for a TCP socket.
+    var admission: SocketAdmission? {
         switch self {
-        case .unix(let socket): try socket.setMode(mode)
-        case .tcp: break
+        case .unix(let socket): socket.admission
+        case .tcp: nil
+        }
+    }
+
+    /// Changes the permissions of a unix socket. Has no effect on a TCP socket.
+    ///
+    /// - Returns: Who can connect now; `nil` for a TCP socket, and if the path leads to another file.
+    func apply(_ permissions: SocketPermissions) throws(SystemError) -> SocketAdmission? {
+        switch self {
+        case .unix(let socket): try socket.apply(permissions)
+        case .tcp: nil
         }
     }
 

@@ -33,15 +33,20 @@ package struct PeerCredentials: Hashable, Sendable {
         )
     }
 
+    /// The number of groups that most users have at most, so that one system call reads them.
+    private static let usualGroups = 32
+
     private static func groups(ofSocket descriptor: CInt) throws(SystemError) -> [gid_t] {
-        var size: socklen_t = 0
-        let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, nil, &size)
-        // The kernel stores the required size when it refuses the empty buffer.
-        guard result == -1, errno == ERANGE else { return [] }
-        var groups = [gid_t](repeating: 0, count: Int(size) / MemoryLayout<gid_t>.size)
-        try systemCall("getsockopt SO_PEERGROUPS") {
-            getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size)
+        var groups = [gid_t](repeating: 0, count: usualGroups)
+        while true {
+            var size = socklen_t(groups.count * MemoryLayout<gid_t>.size)
+            let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size)
+            let count = Int(size) / MemoryLayout<gid_t>.size
+            if result == 0 { return Array(groups.prefix(count)) }
+            // The kernel stores the required size when it refuses a small buffer.
+            let error = SystemError(call: "getsockopt SO_PEERGROUPS", errno: errno)
+            guard error.errno == ERANGE, count > groups.count else { throw error }
+            groups = [gid_t](repeating: 0, count: count)
         }
-        return groups
     }
 }

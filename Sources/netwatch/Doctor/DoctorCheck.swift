@@ -6,7 +6,8 @@ internal import OfflineQueue
 ///
 /// The store is checked last, because a command of root becomes the owner of the store for that.
 enum DoctorCheck: String, CaseIterable {
-    case netlink, transport, resolver, loopback, clock, configuration, service, credentials, host, store
+    case netlink, transport, resolver, loopback, clock, configuration, service, socket, credentials, host,
+        store
 
     /// What the checks examine.
     struct Subjects {
@@ -43,6 +44,7 @@ enum DoctorCheck: String, CaseIterable {
         case .configuration:
             await ServiceChecks.configuration(subjects.configuration, credentials: subjects.credentials)
         case .service: await ServiceChecks.service(subjects.service)
+        case .socket: ServiceChecks.socket(subjects.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
         case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)
         case .store: await subjects.store.findings()

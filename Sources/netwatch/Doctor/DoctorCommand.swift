@@ -13,8 +13,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
             Prints a line for each check: ok, a warning or a problem, with the fact and what to do. The checks \
             are, in this order: netlink, the libraries for transfers, the resolver's configuration, the path to \
-            localhost, the clock, the configuration files, the service and what this user may do with it, the \
-            credential files, the hosts of --host, and the store.
+            localhost, the clock, the configuration files, the service and what this user may do with it, who \
+            can connect to its socket, the credential files, the hosts of --host, and the store.
 
             Without --host, the command sends nothing beyond this machine. It changes nothing, and needs neither a \
             service nor root. While the service runs, it reports on the store; without the service, the command \

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
@@ -105,6 +106,33 @@ enum ServiceChecks {
             "the service refused its configuration at \(reload.time.rfc3339), and uses the earlier one",
             advice: "correct the faults, which the log of the service lists, and reload the service"
         )
+    }
+
+    /// Says who can connect to the socket of a running service.
+    static func socket(_ reading: Result<ServiceReading, CommandError>) -> [DoctorFinding] {
+        guard let service = try? reading.get(), service.summary.state == .running,
+            let admission = SocketAdmission(of: service.socket.bytes)
+        else { return [] }
+        return [finding(admission, at: service.socket)]
+    }
+
+    private static func finding(_ admission: SocketAdmission, at socket: ArgumentBytes) -> DoctorFinding {
+        switch admission {
+        case .owner:
+            return .ok("only root and the user of the service can connect to `\(socket)`")
+        case .groups(let groups):
+            let names = groups.map { "`\($0.name)`" }.joined(separator: ", ")
+            return .ok("root, the user of the service and members of \(names) can connect to `\(socket)`")
+        case .everyone(let error):
+            let reason =
+                error.map { ", which has no access control list: \(errnoDescription($0.errno))" } ?? ""
+            return .warning(
+                "every user can connect to `\(socket)`\(reason)",
+                advice:
+                    "use a socket on a file system with access control lists, such as tmpfs; the service refuses users "
+                    + "without access"
+            )
+        }
     }
 
     /// - Parameter directory: The directory of the credentials, without a path for none.

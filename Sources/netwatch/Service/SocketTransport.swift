@@ -198,9 +198,15 @@ extension CommandError {
         CommandError(
             .noPermission,
             "this user may not connect to the service at `\(path)`",
-            // If groups have access, every user can connect.
-            hint: "\(AccessPolicy().remedy(for: .read)); root and the user of the service always have access"
+            hint: "\(remedy(at: path)); root and the user of the service always have access"
         )
+    }
+
+    /// Returns how this user gets access to a service. The file of the socket says which groups have access.
+    private static func remedy(at path: ArgumentBytes) -> String {
+        var policy = AccessPolicy()
+        if case .groups(let groups) = SocketAdmission(of: path.bytes) { policy.readGroups = groups }
+        return policy.remedy(for: .none)
     }
 
     /// - Parameters:

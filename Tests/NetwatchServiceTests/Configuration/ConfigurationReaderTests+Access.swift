@@ -35,7 +35,7 @@ extension ConfigurationReaderTests {
                 == [
                     "0:2:1: `access.read-groups` is [\"root\", \"no-such-group\"]; it must be an array of names of existing "
                         + "groups; `getent group NAME` checks a name",
-                    "0:3:11: `access.quota.connections` is 0; it must be an integer from 1 to 65536",
+                    "0:3:11: `access.quota.connections` is 0; it must be an integer from 1 to 256",
                 ]
         )
     }

@@ -11,6 +11,12 @@ package struct SystemGroup: Hashable, Sendable {
         self.id = id
     }
 
+    /// A group by its id. If it has no name, its id stands for the name. Reads the group database, which may take long
+    /// on a machine without a network.
+    package init(id: gid_t) {
+        self.init(name: getgrgid(id).map { String(cString: $0.pointee.gr_name) } ?? "\(id)", id: id)
+    }
+
     /// Looks a group up by its name, like ``init(named:reading:)``.
     package typealias Lookup = @Sendable (_ name: String) throws(SystemError) -> SystemGroup?
 
