@@ -1,6 +1,6 @@
 /// What a user may do with the control API. Each level includes the lower ones.
-package enum Access: Int, Hashable, Sendable, Comparable {
-    /// Nothing that concerns requests or hosts.
+package enum Access: Int, Hashable, Sendable, Comparable, CaseIterable {
+    /// Nothing, not even to connect.
     case none
     /// Reads the state of the service, and of the requests of other users only their ids, states and hosts.
     case read
