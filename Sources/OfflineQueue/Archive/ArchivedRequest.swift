@@ -49,8 +49,8 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var after: [String]
     /// The expected responses, as ``Expectation/init(parsing:)`` accepts them.
     package var expect: String?
-    /// The timeouts and the version of HTTP in the form of ``AttemptSettings/stored``. `nil` stands for the defaults.
-    /// Exports of older versions, in which timeouts could not be set, do not contain this member.
+    /// The timeouts, the version of HTTP and the rules for statuses in the form of ``AttemptSettings/stored``. `nil` stands
+    /// for the defaults. Exports of older versions, in which timeouts could not be set, do not contain this member.
     package var timeouts: String?
     /// The name of the request's credential. `nil` for none, and in exports of versions that had no credentials.
     package var credential: String?

@@ -1,11 +1,11 @@
 /// What the outcome of an attempt means for its request (``verdict``) and its lane (``lane``).
 package struct AttemptClassification: Hashable, Sendable {
-    package let verdict: Verdict
-    package let lane: LaneEffect
+    package private(set) var verdict: Verdict
+    package private(set) var lane: LaneEffect
     /// The HTTP status; `nil` if none arrived.
     package let status: Int?
     /// A human-readable description of the error; `nil` after a success.
-    package let detail: String?
+    package private(set) var detail: String?
     /// The timeout that ended the attempt before the server responded; `nil` if none did. The server may still be
     /// executing the request, so the next attempt waits for the same time.
     package var overrun: Duration?
@@ -13,6 +13,36 @@ package struct AttemptClassification: Hashable, Sendable {
     package var postponement: Duration = .zero
     /// Whether a captive portal may have responded instead of the server.
     package var suspectsPortal = false
+    /// Whether the caller's rules for statuses end the request (``StatusRules/dead``). Its refusal is then not confirmed.
+    package private(set) var isChosen = false
+}
+
+extension AttemptClassification {
+    /// Returns the classification of a response after which the caller's rules retry the request. A response that does not
+    /// end the request in any case keeps its meaning.
+    func retried(by verdict: Verdict, _ detail: String) -> AttemptClassification {
+        switch self.verdict {
+        case .dead, .held(.auth): replaced(verdict, .failure, detail)
+        case .delivered, .retry, .held: self
+        }
+    }
+
+    /// Returns the classification of a response after which the caller's rules give the request up. The effect on the lane
+    /// remains, because it depends on the server.
+    func ended(reason: String) -> AttemptClassification {
+        var ended = self
+        if case .dead = verdict {} else { ended.verdict = .dead(.refused, reason: reason) }
+        if lane == .none || lane == .again { ended.lane = .healthy }
+        ended.isChosen = true
+        return ended
+    }
+
+    /// Returns the classification with another effect on the request, its lane and the message.
+    func replaced(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> AttemptClassification {
+        var replaced = self
+        (replaced.verdict, replaced.lane, replaced.detail) = (verdict, lane, detail)
+        return replaced
+    }
 }
 
 /// The effect of an attempt on its lane.

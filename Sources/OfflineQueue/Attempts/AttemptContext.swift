@@ -19,6 +19,8 @@ package struct AttemptContext: Hashable, Sendable {
     package let accept: String?
     /// The responses that count as a delivery.
     package var expectation: Expectation
+    /// The caller's rules for statuses, those that take precedence first.
+    package var statusRules: [StatusRules] = []
     /// The HTTP status of the previous attempt; `nil` if it received none.
     package let lastStatus: Int?
     /// Whether the session validates the certificate of an `https` server. If it does not, a response may come from any

@@ -73,6 +73,9 @@ package enum FailureTable {
     /// Returns whether a server reports by this status that it did not apply the request.
     static func isUnapplied(_ status: Int) -> Bool { unappliedStatuses.contains(status) }
 
+    /// The statuses of a server and of a proxy that require credentials. They did not apply the request.
+    private static let authenticationStatuses: Set<Int> = [401, 407]
+
     /// The statuses that ask for a lower request rate.
     private static let throttlingStatuses: Set<Int> = [429, 503]
 
@@ -247,12 +250,33 @@ extension FailureTable {
         if request.expectation.isMet(by: response) {
             return conclude(.delivered(status: status), .healthy, nil)
         }
+        let usual = usualMeaning(of: response, for: request, now: now)
+        let detail = usual.detail ?? "HTTP \(status)"
+        return switch request.statusRules.lazy.compactMap({ $0.fate(of: status) }).first {
+        case nil: usual
+        case .retry: usual.retried(by: repetition(after: status, of: request), detail)
+        case .dead: usual.ended(reason: detail)
+        }
+    }
+
+    /// Returns the meaning of a response that is neither a delivery nor a portal's, without the caller's rules for
+    /// statuses.
+    private static func usualMeaning(
+        of response: Response,
+        for request: AttemptContext,
+        now: Timestamp
+    ) -> AttemptClassification {
+        let status = response.status
+        func conclude(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> AttemptClassification {
+            AttemptClassification(verdict: verdict, lane: lane, status: status, detail: detail)
+        }
         switch status {
         case 200..<300:
             let reason = request.expectation.mismatch(with: response)
             let detail = ["HTTP \(status)", reason].compactMap(\.self).joined(separator: ", ")
             return conclude(repetition(after: status, of: request), .failure, detail)
-        case 401, 407: return conclude(.held(.auth), .healthy, "HTTP \(status)")
+        case _ where authenticationStatuses.contains(status):
+            return conclude(.held(.auth), .healthy, "HTTP \(status)")
         case misdirectedStatus where request.lastStatus != misdirectedStatus:
             return conclude(.retry(countsAsAttempt: true), .again, "HTTP \(status)")
         case _ where throttlingStatuses.contains(status):
@@ -282,7 +306,7 @@ extension FailureTable {
     /// Returns `retry` if the request may be sent again: it may be sent twice, or the status means that the server did
     /// not apply it. Returns `held` for any other request.
     private static func repetition(after status: Int, of request: AttemptContext) -> Verdict {
-        request.mayBeSentTwice || unappliedStatuses.contains(status)
+        request.mayBeSentTwice || isUnapplied(status) || authenticationStatuses.contains(status)
             ? .retry(countsAsAttempt: true) : .held(.ambiguous)
     }
 }

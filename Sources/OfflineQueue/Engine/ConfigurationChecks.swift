@@ -32,7 +32,11 @@ extension OfflineQueue.Configuration {
                 accepted: "one for each host and one for all"
             )
         }
-        try checkHosts(of: hostWeights)
+        try checkHosts(hostWeights.keys, of: "hostWeights", each: "weight")
+        try checkHosts(hostStatusRules.keys, of: "hostStatusRules", each: "set of rules")
+        try check(statusRules, of: "statusRules")
+        for (host, rules) in hostStatusRules { try check(rules, of: "hostStatusRules[\(quoted(host))]") }
+        for (label, rules) in laneStatusRules { try check(rules, of: "laneStatusRules[\(quoted(label))]") }
         for (name, weights) in [("hostWeights", hostWeights), ("laneWeights", laneWeights)] {
             for (key, weight) in weights {
                 try SettingCheck.require(weight, "\(name)[\(quoted(key))]", in: 1...100, \.description)
@@ -48,15 +52,25 @@ extension OfflineQueue.Configuration {
         _ = try portalProbe()
     }
 
+    private func check(_ rules: StatusRules, of name: String) throws(QueueError) {
+        do throws(QueueError) { try rules.check() } catch {
+            throw QueueError(.invalidConfiguration, "`\(name)`: \(error.message)")
+        }
+    }
+
     /// Refuses keys that are not hosts, and two keys for the same host, such as `A.example` and `a.example`.
-    private func checkHosts(of weights: [String: Int]) throws(QueueError) {
+    private func checkHosts(
+        _ keys: some Collection<String>,
+        of name: String,
+        each value: String
+    ) throws(QueueError) {
         var known: [String: String] = [:]
-        for key in weights.keys.sorted() {
+        for key in keys.sorted() {
             guard let other = known.updateValue(key, forKey: try Origin.configuredHost(key)) else { continue }
             throw SettingCheck.refusal(
-                "hostWeights",
+                name,
                 "a dictionary with \(quoted(other)) and \(quoted(key))",
-                accepted: "one with a single weight for each host"
+                accepted: "one with a single \(value) for each host"
             )
         }
     }

@@ -260,6 +260,11 @@ extension OfflineQueue {
         }
         context.validatesServer = sender.validatesServer(of: request.url)
         context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
+        context.statusRules = configuration.rules(
+            besides: request.settings.statusRules,
+            for: origin,
+            lane: scheduler.key(ofLane: claim.lane)?.label
+        )
         let classification = FailureTable.classify(outcome, of: context, now: .now)
         await settle(request, claim, classification, (outcome, start.duration(to: .now)))
     }

@@ -74,6 +74,17 @@ public actor OfflineQueue {
         /// The weights of lanes by label (``EnqueueOptions/lane``): 1 to 100. Default: 1 for each lane. They apply
         /// among the lanes of an origin.
         public var laneWeights: [String: Int] = [:]
+        /// The statuses after which requests are retried or given up. Default: none, so each status has its usual meaning; see
+        /// <doc:WhatFailuresMean#Response-received>.
+        ///
+        /// The first rules that contain a status decide: ``EnqueueOptions/statusRules``, then ``laneStatusRules``,
+        /// ``hostStatusRules`` and these. They apply to the next responses, also to those of requests that wait already.
+        public var statusRules = StatusRules()
+        /// The rules for statuses of hosts. Default: none. The keys are names or addresses without a port; patterns are
+        /// refused.
+        public var hostStatusRules: [String: StatusRules] = [:]
+        /// The rules for statuses of lanes by label (``EnqueueOptions/lane``). Default: none.
+        public var laneStatusRules: [String: StatusRules] = [:]
         /// The names of the interfaces whose connections are metered, in addition to those of mobile networks: 1 to 15
         /// bytes each without spaces, `/` and `:`. `*` stands for any number of characters, as in `wlan*`. Default:
         /// none.
@@ -216,7 +227,7 @@ public actor OfflineQueue {
         portals: (any PortalDetector)? = nil,
         uploadStallTimeout: Duration = BodySpool.uploadStallTimeout
     ) {
-        self.configuration = configuration
+        self.configuration = configuration.withOriginHosts
         self.store = store
         credentials = CredentialResolver(
             timeout: configuration.credentialTimeout,

@@ -127,6 +127,7 @@ extension RequestChecks {
         try checkDependencies(options)
         try options.expectation.check()
         try options.timeouts.check()
+        try options.statusRules.check()
         if let most = options.maximumAttempts, most < 1 {
             throw QueueError(
                 .invalidOption,

@@ -125,6 +125,7 @@ extension StoreTransaction {
             constraints: RequestConstraints(stored: row["constraints"]),
             timeouts: settings.timeouts.extended(by: isOver ? 0 : row["overruns"]),
             httpVersion: settings.httpVersion,
+            statusRules: settings.statusRules,
             busyUntil: busyUntil(row, isOver: isOver),
             attempts: try attempts(of: sequence),
             response: kept

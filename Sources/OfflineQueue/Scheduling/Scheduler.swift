@@ -294,6 +294,9 @@ package struct Scheduler: Sendable {
         return actions
     }
 
+    /// Returns the key of a lane; `nil` if the scheduler does not know the lane.
+    package func key(ofLane id: Int64) -> LaneKey? { lanes[id]?.key }
+
     /// The number of slots in use.
     package var inflight: Int { slots.inflight }
 

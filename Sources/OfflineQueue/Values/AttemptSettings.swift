@@ -1,13 +1,15 @@
 package import ClientCore
 internal import NetwatchEventLoop
 
-/// How the attempts of a request are made: the options that only the sender of an attempt needs. They are stored as one
-/// text, because the store neither selects nor orders requests by them.
+/// How the attempts of a request are made and what their responses mean: the options that only an attempt needs. They are
+/// stored as one text, because the store neither selects nor orders requests by them.
 package struct AttemptSettings: Hashable, Sendable {
     /// The timeouts that the caller set, without extensions.
     package var timeouts = AttemptTimeouts()
     /// The version of HTTP; `nil` if the caller did not set one.
     package var httpVersion: HTTPVersion?
+    /// The statuses after which the request is retried or given up.
+    package var statusRules = StatusRules()
 
     package init() {}
 }
@@ -16,10 +18,15 @@ extension EnqueueOptions {
     package var attemptSettings: AttemptSettings {
         get {
             var settings = AttemptSettings()
-            (settings.timeouts, settings.httpVersion) = (timeouts, httpVersion)
+            (settings.timeouts, settings.httpVersion, settings.statusRules) = (
+                timeouts, httpVersion, statusRules
+            )
             return settings
         }
-        set { (timeouts, httpVersion) = (newValue.timeouts, newValue.httpVersion) }
+        set {
+            (timeouts, httpVersion) = (newValue.timeouts, newValue.httpVersion)
+            statusRules = newValue.statusRules
+        }
     }
 }
 
@@ -29,7 +36,7 @@ extension AttemptSettings {
     /// The stored form: the settings that differ from their defaults, durations in milliseconds. `nil` if there are
     /// none.
     ///
-    /// An example is `response=600000,total=900000,http-version=1.1`.
+    /// An example is `response=600000,total=900000,http-version=1.1,retry=404+500-599`.
     package var stored: String? {
         let usual = AttemptTimeouts()
         var parts: [String] = []
@@ -40,6 +47,11 @@ extension AttemptSettings {
         if timeouts.response != usual.response { add("response", timeouts.response) }
         if let total = timeouts.total { add("total", total) }
         if let httpVersion { parts.append("http-version=\(httpVersion.rawValue)") }
+        // A comma separates the settings.
+        for (name, ranges) in [("retry", statusRules.retry), ("dead", statusRules.dead)] where !ranges.isEmpty
+        {
+            parts.append("\(name)=" + ranges.map(StatusRanges.text).joined(separator: "+"))
+        }
         return parts.isEmpty ? nil : parts.joined(separator: ",")
     }
 
@@ -81,13 +93,19 @@ extension AttemptSettings {
                 )
             }
             httpVersion = version
+        case "retry": statusRules.retry = try Self.statuses(value)
+        case "dead": statusRules.dead = try Self.statuses(value)
         default:
             throw QueueError(
                 .invalidOption,
                 "the setting \(quoted(String(part))) of the attempts is unknown; accepted: `connect=`, `response=` and "
-                    + "`total=` with milliseconds, and `http-version=`"
+                    + "`total=` with milliseconds, `http-version=`, and `retry=` and `dead=` with statuses"
             )
         }
+    }
+
+    private static func statuses(_ value: String) throws(QueueError) -> [ClosedRange<Int>] {
+        try StatusRanges.parse(value.replacing("+", with: ","))
     }
 
     private static func timeout(_ value: String, in part: Substring) throws(QueueError) -> Duration {

@@ -52,6 +52,11 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// If the response of a server is invalid in HTTP/2, the next attempt uses HTTP/1.1 in any case. With
     /// `HTTPVersion.http1`, the first attempt uses it, too, so that a request with ``isAtMostOnce`` is not held.
     public var httpVersion: HTTPVersion?
+    /// The statuses after which the request is retried or given up. Default: none, so each status has its usual meaning;
+    /// see <doc:WhatFailuresMean#Response-received>.
+    ///
+    /// A list of the queue's configuration decides about a status that no list of the request contains.
+    public var statusRules = StatusRules()
     /// The key by which a newer request replaces an older one: 1 to 255 bytes of printable ASCII. Default `nil`: the
     /// request replaces none.
     ///

@@ -79,7 +79,7 @@ extension Expectation: CustomStringConvertible {
         let value = pair[1].text.trimmingCharacters(in: .whitespaces)
         switch pair[0].text.trimmingCharacters(in: .whitespaces) {
         case "status":
-            guard let range = Self.range(value) else { return false }
+            guard let range = StatusRanges.range(value) else { return false }
             statuses.append(range)
         case "type":
             contentType = value
@@ -92,21 +92,9 @@ extension Expectation: CustomStringConvertible {
 
     /// The expectation as text, which ``init(parsing:)`` accepts.
     public var description: String {
-        let parts = statuses.map { range in
-            "status=\(range.lowerBound)" + (range.count > 1 ? "-\(range.upperBound)" : "")
-        }
+        let parts = statuses.map { "status=\(StatusRanges.text($0))" }
         let type = contentType.map { ["type=\($0)"] } ?? []
         return (parts + type + rules.map(\.description)).joined(separator: ",")
-    }
-
-    private static func range(_ text: String) -> ClosedRange<Int>? {
-        if text.hasSuffix("xx"), let digit = Int(text.dropLast(2)), (1...9).contains(digit) {
-            return digit * 100...digit * 100 + 99
-        }
-        let bounds = text.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
-        guard (1...2).contains(bounds.count), let low = bounds[0], let high = bounds.last!, low <= high
-        else { return nil }
-        return low...high
     }
 
     /// Returns the error for an invalid part. The part may be the rest of a value that contains a comma.

@@ -45,6 +45,8 @@ public struct RequestDetails: Hashable, Sendable {
     public let timeouts: AttemptTimeouts
     /// The version of HTTP of the attempts; see ``EnqueueOptions/httpVersion``.
     public let httpVersion: HTTPVersion?
+    /// The statuses after which the request is retried or given up; see ``EnqueueOptions/statusRules``.
+    public let statusRules: StatusRules
     /// The earliest time of the next attempt after a timeout, by the wall clock. Until then, the server may still be
     /// executing the attempt that the timeout ended. `nil` if there is no such time or it has passed.
     public let busyUntil: Date?

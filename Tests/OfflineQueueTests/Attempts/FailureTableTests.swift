@@ -366,4 +366,50 @@ internal import Testing
         )
         #expect(once.verdict == .held(.ambiguous) && once.overrun == nil)
     }
+
+    // MARK: Rules of the caller
+
+    private static let retried = StatusRules(retry: [200...299, 401...401, 404...404, 409...409, 500...599])
+    private static let ended = StatusRules(dead: [200...299, 401...401, 404...404, 421...421, 500...599])
+
+    private static let ruled: [(status: Int, rules: [StatusRules], isOnce: Bool, Verdict, LaneEffect)] = [
+        (404, [retried], false, counted, .failure), (404, [retried], true, .held(.ambiguous), .failure),
+        (401, [retried], true, counted, .failure), (503, [retried], false, counted, .close),
+        (500, [retried], true, .held(.ambiguous), .failure),
+        (405, [retried], false, .dead(reason: "HTTP 405"), .healthy),
+        (404, [ended], false, .dead(reason: "HTTP 404"), .healthy),
+        (401, [ended], false, .dead(reason: "HTTP 401"), .healthy),
+        (421, [ended], false, .dead(reason: "HTTP 421"), .healthy),
+        (500, [ended], true, .dead(reason: "HTTP 500"), .failure),
+        (503, [ended], false, .dead(reason: "HTTP 503"), .close),
+        (404, [ended, retried], false, .dead(reason: "HTTP 404"), .healthy),
+        (404, [retried, ended], false, counted, .failure),
+        (409, [ended, retried], false, counted, .none),
+    ]
+
+    @Test(arguments: ruled.indices)
+    func `the first rules of the caller that contain a status decide about the request`(index: Int) throws {
+        let (status, rules, isOnce, verdict, lane) = Self.ruled[index]
+        var request = try context(mayBeSentTwice: !isOnce)
+        request.statusRules = rules
+        let classification = classify(status, of: request)
+        #expect(classification.verdict == verdict && classification.lane == lane, "\(status)")
+    }
+
+    @Test func `the rules of the caller concern neither deliveries nor captive portals`() throws {
+        for rules in [Self.retried, Self.ended] {
+            var request = try context("http://example.com", accept: "application/json")
+            request.statusRules = [rules]
+            #expect(classify(200, of: request).verdict == .delivered(status: 200))
+            #expect(classify(404, [("content-type", "text/html")], of: request).verdict == Self.free)
+            #expect(classify(511, of: request).verdict == Self.free)
+        }
+        var request = try context(expectation: Expected(contentType: "application/json"))
+        request.statusRules = [Self.ended]
+        let other = classify(200, [("content-type", "text/plain")], of: request)
+        #expect(
+            other.verdict == .dead(reason: other.detail ?? "")
+                && other.detail?.hasPrefix("HTTP 200, ") == true
+        )
+    }
 }

@@ -50,6 +50,18 @@ internal import Testing
             { $0.hostWeights = ["a.example": 1, "A.example": 2] }
         ),
         (
+            "`hostStatusRules` is a dictionary with `A.example` and `a.example`; it must be one with a single set of",
+            { $0.hostStatusRules = ["a.example": StatusRules(), "A.example": StatusRules()] }
+        ),
+        (
+            "`laneStatusRules[`l`]`: the retry statuses are `100`; they must be at most 32 statuses and ranges within 200",
+            { $0.laneStatusRules = ["l": StatusRules(retry: [100...100])] }
+        ),
+        (
+            "`statusRules`: both the retry",
+            { $0.statusRules = StatusRules(retry: [404...404], dead: [400...499]) }
+        ),
+        (
             "`meteredInterfaces` is `wlan0 `; it must be the name of an interface",
             { $0.meteredInterfaces = ["wlan*", "*", "enp0s31f6*usb*0", "wlan0 "] }
         ),

@@ -17,12 +17,16 @@ internal import Testing
         (settings.timeouts.connect, settings.timeouts.response) = (.microseconds(1), .seconds(600))
         (settings.timeouts.total, settings.httpVersion) = (.seconds(900), .http2)
         #expect(settings.stored == "connect=1,response=600000,total=900000,http-version=2")
+        settings = AttemptSettings()
+        settings.statusRules = StatusRules(retry: [404...404, 500...599], dead: [410...410])
+        #expect(settings.stored == "retry=404+500-599,dead=410")
+        #expect(AttemptSettings(stored: settings.stored) == settings)
     }
 
     @Test func `stored settings that cannot be parsed are replaced with the defaults`() {
         for text in [
             "", "response", "response=", "response=x", "other=5", "response=99999999999999999999",
-            "http-version=", "http-version=3",
+            "http-version=", "http-version=3", "retry=", "retry=600", "dead=404+",
         ] {
             #expect(AttemptSettings(stored: text) == AttemptSettings(), "\(text)")
         }
@@ -37,6 +41,8 @@ internal import Testing
     @Test(arguments: [
         ("http-version=3", "the HTTP version is `3`; it must be 1.1 or 2"),
         ("response=1,http-version=", "the HTTP version is ``; it must be 1.1 or 2"),
+        ("retry=404+x", "`404,x` is not a list of statuses; accepted: "),
+        ("retry=404,dead=404", "both the retry statuses `404` and the dead statuses `404` contain 404"),
         ("response=x", "the timeout `response=x` is not a number of milliseconds"),
         ("other=5", "the setting `other=5` of the attempts is unknown; accepted: "),
         ("connect=0", "the connect timeout is 0 seconds; it must be 1 ms to 24 hours"),
