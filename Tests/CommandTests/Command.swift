@@ -155,6 +155,9 @@ final class RunningService: Sendable {
         return process
     }
 
+    /// An environment in which failures are retried, and refusals are confirmed, after some milliseconds.
+    static let quickRetries = ["NETWATCH_QUEUE_BACKOFF_BASE": "\"20ms\""]
+
     /// The maximum time between two events of the queue for which a test waits. A retry may be minutes later.
     static let longestSilence = Duration.seconds(240)
 

@@ -307,7 +307,7 @@ final class QueueFixture {
         }
         let queue = try await QueueFixture(.service, count: 0)
         let service = try #require(queue.service)
-        let id = try await service.keep(server.url, "-d", "x", "-H", "X-A: b")
+        let id = try await service.keep(server.url, "-d", "x", "-H", "X-A: b", "--dead-statuses", "422")
         _ = try await queue.run("resume")
         await server.requests(atLeast: 1)
         while try await queue.run("flush").ending == .exited(0), try await queue.states()[id] != "dead" {}
@@ -321,7 +321,7 @@ final class QueueFixture {
         let text = shown.output.joined(separator: "\n")
         for words in [
             "dead", "POST \(server.url)", "X-A: b", "attempts  2", "HTTP 503", "HTTP 422, 7 B",
-            "X-Request-ID: r-1",
+            "X-Request-ID: r-1", "statuses  given up after 422",
         ] {
             #expect(text.contains(words), "\(words) is not in\n\(text)")
         }

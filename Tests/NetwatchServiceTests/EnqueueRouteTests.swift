@@ -286,6 +286,36 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a request can choose the statuses after which it is retried or given up`() async throws {
+        let queue = try await directory.openQueue()
+        func send(_ id: String, _ members: String) async throws -> RouteResponse {
+            let body = #"{\#(urlMember),"queue":"always","id":"\#(id)"\#(members)}"#
+            return try await queue.respond(.POST, "/v1/requests", body)
+        }
+        let sent = try await send("a", #","retry_statuses":"404,5xx","dead_statuses":"410""#)
+        #expect(sent.status == 202, "\(sent.members)")
+        let shown = try await queue.respond(.GET, "/v1/requests/a").members
+        #expect(
+            shown["retry_statuses"] as? String == "404,500-599" && shown["dead_statuses"] as? String == "410"
+        )
+        _ = try await send("b", "")
+        let plain = try await queue.respond(.GET, "/v1/requests/b").members
+        #expect(plain["retry_statuses"] == nil && plain["dead_statuses"] == nil)
+        for (members, detail) in [
+            (#","retry_statuses":"404-""#, "`retry_statuses`: `404-` is not a list of statuses; accepted: "),
+            (#","dead_statuses":"""#, "`dead_statuses`: `` is not a list of statuses; accepted: "),
+            (
+                #","retry_statuses":"4xx","dead_statuses":"404""#,
+                "both the retry statuses `400-499` and the dead"
+            ),
+        ] {
+            let refused = try await send("c", members)
+            #expect(refused.status == 400 && refused.code == "invalid_option")
+            #expect(refused.detail.hasPrefix(detail), "\(refused.detail)")
+        }
+        await queue.stop()
+    }
+
     @Test func `a message replaces the configured time to live and durability`() throws {
         var defaults = EnqueueOptions()
         (defaults.timeToLive, defaults.durability) = (.seconds(60), .normal)

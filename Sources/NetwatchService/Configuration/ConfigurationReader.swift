@@ -142,11 +142,28 @@ struct ConfigurationReader {
                 + DurationText.exact(base)
             report(message, from: origins["queue.backoff-cap"] ?? origins["queue.backoff-base"])
         }
+        checkStatuses()
         let access = configuration.access
         for (key, groups) in [
             ("access.submit-groups", access.submitGroups), ("access.read-groups", access.readGroups),
         ] {
             if let fault = access.fault(of: groups) { report("`\(key)`: \(fault)", from: origins[key]) }
+        }
+    }
+
+    /// Checks that no status is both one after which requests are retried and one after which they are given up.
+    private mutating func checkStatuses() {
+        let queue = configuration.queue
+        let hosts = queue.hostStatusRules.sorted { $0.key < $1.key }
+        let lanes = queue.laneStatusRules.sorted { $0.key < $1.key }
+        let rules =
+            [("dead-statuses", "", queue.statusRules)]
+            + hosts.map { ("host-dead-statuses", " of `\($0.key)`", $0.value) }
+            + lanes.map { ("lane-dead-statuses", " of `\($0.key)`", $0.value) }
+        for (key, place, rules) in rules {
+            do throws(QueueError) { try rules.check() } catch {
+                report("`queue.\(key)`\(place): \(error.message)", from: origins["queue.\(key)"])
+            }
         }
     }
 

@@ -218,6 +218,73 @@ extension Setting {
         }
     }
 
+    /// Statuses of responses.
+    static func statuses(
+        _ table: String,
+        _ name: String,
+        _ path: Path<[ClosedRange<Int>]>,
+        _ help: String
+    ) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: "\(StatusRanges.acceptedForm), or `\"\"` for none",
+            help: help,
+            example: "\"\"",
+            hasDefault: true
+        ) { configuration, value in
+            guard let statuses = statuses(value) else { return nil }
+            configuration[keyPath: path] = statuses
+            return ()
+        }
+    }
+
+    /// A table of statuses by name. Its values replace those of earlier files.
+    ///
+    /// - Parameter key: Returns the key that a name stands for; `nil` if the name is not accepted.
+    static func statuses(
+        _ table: String,
+        _ name: String,
+        of names: String,
+        _ path: Path<[String: StatusRules]>,
+        _ list: any (WritableKeyPath<StatusRules, [ClosedRange<Int>]> & Sendable),
+        _ help: String,
+        key: @escaping @Sendable (String) -> String? = { $0 }
+    ) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: "a table of \(names), each with \(StatusRanges.acceptedForm)",
+            help: help,
+            example: "{}",
+            hasDefault: true
+        ) { configuration, value in
+            guard case .table(let entries) = value else { return nil }
+            var lists: [String: [ClosedRange<Int>]] = [:]
+            for (name, node) in entries {
+                guard let key = key(name), let statuses = statuses(node.value),
+                    lists.updateValue(statuses, forKey: key) == nil
+                else { return nil }
+            }
+            var rules = configuration[keyPath: path]
+            for key in Set(rules.keys).union(lists.keys) {
+                rules[key, default: StatusRules()][keyPath: list] = lists[key] ?? []
+            }
+            configuration[keyPath: path] = rules.filter { !$0.value.isEmpty }
+            return ()
+        }
+    }
+
+    /// Returns the statuses of a value: of a list as text, or a single number.
+    private static func statuses(_ value: TOMLNode.Value) -> [ClosedRange<Int>]? {
+        switch value {
+        case .integer(let status): try? StatusRanges.parse("\(status)")
+        case .string(""): []
+        case .string(let text): try? StatusRanges.parse(text)
+        default: nil
+        }
+    }
+
     private static let defaults = Configuration(stateDirectory: "", socket: "")
 
     func reloadable() -> Setting {

@@ -6,7 +6,7 @@ internal import OfflineQueue
 /// ``HostTable``, those of `[[hook]]` in ``HookTable``.
 enum SettingTable {
     static let settings: [Setting] = [
-        service, access, quota, web, queue, requests, limits, retention, hosts, history,
+        service, access, quota, web, queue, statuses, requests, limits, retention, hosts, history,
     ].flatMap { $0 }
 
     /// The paths of the keys that a reload does not change.
@@ -204,6 +204,58 @@ enum SettingTable {
             configuration.queue.laneWeights = weights
             return ()
         }.reloadable(),
+    ]
+
+    /// The statuses after which requests are retried or given up.
+    private static let statuses: [Setting] = [
+        .statuses(
+            "queue",
+            "retry-statuses",
+            \.queue.statusRules.retry,
+            "The statuses of responses after which a request is retried. Lists of the request, of its lane and of its "
+                + "host take precedence. A status in no list has its usual meaning."
+        ).reloadable(),
+        .statuses(
+            "queue",
+            "dead-statuses",
+            \.queue.statusRules.dead,
+            "The statuses of responses after which a request is given up at once. Lists of the request, of its lane and "
+                + "of its host take precedence. A status in no list has its usual meaning."
+        ).reloadable(),
+        .statuses(
+            "queue",
+            "host-retry-statuses",
+            of: "hosts",
+            \.queue.hostStatusRules,
+            \.retry,
+            "`retry-statuses` of hosts.",
+            key: { try? Origin.configuredHost($0) }
+        ).reloadable(),
+        .statuses(
+            "queue",
+            "host-dead-statuses",
+            of: "hosts",
+            \.queue.hostStatusRules,
+            \.dead,
+            "`dead-statuses` of hosts.",
+            key: { try? Origin.configuredHost($0) }
+        ).reloadable(),
+        .statuses(
+            "queue",
+            "lane-retry-statuses",
+            of: "labels",
+            \.queue.laneStatusRules,
+            \.retry,
+            "`retry-statuses` of lanes, by label."
+        ).reloadable(),
+        .statuses(
+            "queue",
+            "lane-dead-statuses",
+            of: "labels",
+            \.queue.laneStatusRules,
+            \.dead,
+            "`dead-statuses` of lanes, by label."
+        ).reloadable(),
     ]
 
     /// The defaults of requests that clients submit.

@@ -101,6 +101,10 @@ extension ControlMessage {
         package var totalTimeoutSeconds: Double?
         /// The version of HTTP of the attempts: `1.1` or `2`; `nil` if the request does not have its own.
         package var httpVersion: String?
+        /// The request's own statuses after which it is retried, and those after which it is given up; `nil` if there are
+        /// none.
+        package var retryStatuses: String?
+        package var deadStatuses: String?
         /// The time until which the server may still be executing an attempt that timed out. The next attempt waits
         /// until then, except after a `retry`.
         package var busyUntil: Date?

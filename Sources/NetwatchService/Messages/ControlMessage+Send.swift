@@ -34,6 +34,9 @@ extension ControlMessage {
         package var totalTimeoutSeconds: Double?
         /// The version of HTTP of each attempt: `1.1` or `2`.
         package var httpVersion: String?
+        /// The statuses after which the request is retried, and those after which it is given up, like `404,500-599`.
+        package var retryStatuses: String?
+        package var deadStatuses: String?
         /// A waiting request of the lane with the same key is replaced by this one.
         package var replaceKey: String?
         /// The ids of requests that must be delivered first.

@@ -255,11 +255,18 @@ extension ControlMessage.Details {
             responseTimeoutSeconds: details.timeouts.response / .seconds(1),
             totalTimeoutSeconds: details.timeouts.total.map { $0 / .seconds(1) },
             httpVersion: details.httpVersion?.rawValue,
+            retryStatuses: details.statusRules.retry.text,
+            deadStatuses: details.statusRules.dead.text,
             busyUntil: details.busyUntil,
             attempts: details.attempts.map(ControlMessage.Attempt.init),
             response: details.response.map(ControlMessage.Response.init)
         )
     }
+}
+
+extension [ClosedRange<Int>] {
+    /// The statuses as text; `nil` if there are none.
+    fileprivate var text: String? { isEmpty ? nil : StatusRanges.text(self) }
 }
 
 extension RequestDetails {

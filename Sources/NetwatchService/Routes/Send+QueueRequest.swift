@@ -81,6 +81,10 @@ extension ControlMessage.Send {
         options.timeouts = try timeouts(defaults.timeouts)
         if let httpVersion { options.httpVersion = try Self.value(httpVersion, of: "http_version") }
         try RequestChecks.check(options.httpVersion, of: url)
+        options.statusRules = StatusRules(
+            retry: try Self.statuses(retryStatuses, of: "retry_statuses"),
+            dead: try Self.statuses(deadStatuses, of: "dead_statuses")
+        )
         options.deadline = deadline
         options.notBefore = notBefore
         options.maximumAttempts = maxAttempts
@@ -116,6 +120,17 @@ extension ControlMessage.Send {
             )
         }
         return .seconds(seconds)
+    }
+
+    private static func statuses(_ text: String?, of name: String) throws(Problem) -> [ClosedRange<Int>] {
+        guard let text else { return [] }
+        do throws(QueueError) { return try StatusRanges.parse(text) } catch {
+            throw Problem(
+                .badRequest,
+                code: QueueError.Code.invalidOption.rawValue,
+                detail: "`\(name)`: \(error.message)"
+            )
+        }
     }
 
     private func timeouts(_ defaults: AttemptTimeouts) throws(Problem) -> AttemptTimeouts {

@@ -50,6 +50,7 @@ struct RequestReport {
             ("only", details.constraints),
             ("timeouts", timeoutText),
             ("protocol", details.httpVersion.map { "HTTP/\($0)" }),
+            ("statuses", statusText),
             ("busy", busyText),
             ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
             ("created", moment(request.created)),
@@ -91,6 +92,12 @@ struct RequestReport {
         details.busyUntil.map {
             "an attempt timed out and the server may still be processing it; the next attempt waits until \(moment($0))"
         }
+    }
+
+    private var statusText: String? {
+        let rules = [("retried after", details.retryStatuses), ("given up after", details.deadStatuses)]
+        let texts = rules.compactMap { name, statuses in statuses.map { "\(name) \($0)" } }
+        return texts.isEmpty ? nil : texts.joined(separator: "; ")
     }
 
     /// The timeouts of the next attempt; `nil` for a finished request.

@@ -105,6 +105,27 @@ struct DeliveryOptions: ParsableArguments {
     var atMostOnce = false
 
     @Option(
+        help: .init(
+            """
+            The statuses after which the request is tried again, like 404,500-599 or 4xx. The configuration of the \
+            service can contain further ones.
+            """,
+            valueName: "statuses"
+        ),
+        transform: StatusList.argument
+    )
+    var retryStatuses: [ClosedRange<Int>]?
+
+    @Option(
+        help: .init(
+            "The statuses after which the request is given up at once, in the same form.",
+            valueName: "statuses"
+        ),
+        transform: StatusList.argument
+    )
+    var deadStatuses: [ClosedRange<Int>]?
+
+    @Option(
         help: "The id of the request. A request whose id is already known is not stored. Default: generated."
     )
     var id: String?
@@ -131,6 +152,7 @@ struct DeliveryOptions: ParsableArguments {
                 ("--priority", priority != nil), ("--replace-key", replaceKey != nil),
                 ("--after", !after.isEmpty), ("--credential", credential != nil), ("--tag", tag != nil),
                 ("--on-done", onDone != nil), ("--allow-signature", allowSignature), ("--id", id != nil),
+                ("--retry-statuses", retryStatuses != nil), ("--dead-statuses", deadStatuses != nil),
             ] + constraints.given
         guard let name = given.first(where: \.1)?.0 else { return }
         throw ValidationError("`--queue never` cannot be combined with `\(name)`")
@@ -154,6 +176,8 @@ struct DeliveryOptions: ParsableArguments {
         message.priority = priority
         message.replaceKey = replaceKey
         message.atMostOnce = atMostOnce
+        message.retryStatuses = retryStatuses.map(StatusRanges.text)
+        message.deadStatuses = deadStatuses.map(StatusRanges.text)
         message.allowSignature = allowSignature ? true : nil
         message.credential = credential
         message.tag = tag
@@ -161,6 +185,15 @@ struct DeliveryOptions: ParsableArguments {
         constraints.apply(to: &message)
         // The command chooses the id, so that it knows the id even if the response is lost.
         message.id = id ?? UUIDv7.make()
+    }
+}
+
+/// Parses statuses of responses.
+enum StatusList {
+    static func argument(_ text: String) throws -> [ClosedRange<Int>] {
+        do throws(QueueError) { return try StatusRanges.parse(text) } catch {
+            throw ValidationError(error.message)
+        }
     }
 }
 

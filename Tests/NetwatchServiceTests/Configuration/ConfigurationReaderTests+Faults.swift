@@ -188,6 +188,27 @@ extension ConfigurationReaderTests {
         ),
         ("[[host]]\nurl = http://u:sesame@h/", "like `url = \"http://REDACTED@h/\"`"),
         ("[[hook]]\nprogram = \"/bin/true\"\nhosts = [\"zzz\"]", "`zzz`; add a `[[host]]` with this name"),
+        (
+            "[queue]\nretry-statuses = \"404;500\"",
+            "`queue.retry-statuses` is \"404;500\"; it must be at most 32 statuses"
+        ),
+        ("[queue]\ndead-statuses = 600", "`queue.dead-statuses` is 600; it must be at most 32 statuses"),
+        (
+            "[queue]\nlane-retry-statuses = { l = true }",
+            "it must be a table of labels, each with at most 32 statuses"
+        ),
+        (
+            "[queue]\nhost-dead-statuses = { \"*.example\" = 404 }",
+            "it must be a table of hosts, each with at most 32"
+        ),
+        (
+            "[queue]\nretry-statuses = \"4xx\"\ndead-statuses = 404",
+            "0:3:1: `queue.dead-statuses`: both the retry statuses `400-499` and the dead statuses `404` contain 404"
+        ),
+        (
+            "[queue]\nhost-retry-statuses = { a = 404 }\nhost-dead-statuses = { A = 404 }",
+            "0:3:1: `queue.host-dead-statuses` of `a`: both the retry statuses `404`"
+        ),
     ])
     func `a fault says what is accepted`(document: String, words: String) {
         let problems = Self.problems(document)

@@ -82,6 +82,29 @@ internal import Testing
         #expect(configuration.historyRetention == .seconds(40 * 86_400))
     }
 
+    @Test func `statuses are read for the queue, its hosts and its lanes, and the last file counts`() {
+        let reader = Self.read(
+            """
+            [queue]
+            retry-statuses = 404
+            dead-statuses = "500-599,410"
+            host-retry-statuses = { "A.example" = "4xx" }
+            lane-dead-statuses = { readings = "413,422" }
+            """,
+            """
+            [queue]
+            dead-statuses = ""
+            host-retry-statuses = { "b.example" = "403" }
+            host-dead-statuses = { "B.example" = 404 }
+            """
+        )
+        #expect(reader.problems == [])
+        let queue = reader.configuration.queue
+        #expect(queue.statusRules == StatusRules(retry: [404...404]))
+        #expect(queue.hostStatusRules == ["b.example": StatusRules(retry: [403...403], dead: [404...404])])
+        #expect(queue.laneStatusRules == ["readings": StatusRules(dead: [413...413, 422...422])])
+    }
+
     @Test func `a reload applies all keys except these`() {
         let keys = ["service.portal-probe", "web.listen", "queue.metered-interfaces"]
         #expect(SettingTable.restartKeys == keys)
