@@ -46,7 +46,10 @@ internal import Testing
 
     @Test func `the exit status reports the outcome`() async throws {
         let server = try ScriptedServer { Self.status(Int($0.target.dropFirst())!) }
-        let service = try await RunningService(in: try ScratchDirectory())
+        let service = try await RunningService(
+            in: try ScratchDirectory(),
+            environment: RunningService.quickRetries
+        )
         let cases: [(answer: String, option: String, expected: CInt)] = [
             ("204", "--fifo", 0), ("404", "--fifo", 1), ("404", "--check-status", 4),
             ("501", "--check-status", 5), ("501", "--wait", 1), ("204", "--wait", 0),

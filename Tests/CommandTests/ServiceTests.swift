@@ -32,7 +32,10 @@ internal import Testing
 
     @Test func `a permanently rejected request exits with 1`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 422, headers: [], body: []) }
-        let service = try await RunningService(in: try ScratchDirectory())
+        let service = try await RunningService(
+            in: try ScratchDirectory(),
+            environment: RunningService.quickRetries
+        )
         let sent = try await service.run("send", server.url, "-X", "PUT")
         #expect(sent.ending == .exited(1))
         #expect(sent.errors.first?.hasPrefix("dead: ") == true)
@@ -112,7 +115,10 @@ internal import Testing
     @Test func `a request that is given up is logged, and a delivered one is not`() async throws {
         let accepting = try ScriptedServer { _ in .respond("thanks") }
         let refusing = try ScriptedServer { _ in .respond(status: 422, headers: [], body: []) }
-        let service = try await RunningService(in: try ScratchDirectory())
+        let service = try await RunningService(
+            in: try ScratchDirectory(),
+            environment: RunningService.quickRetries
+        )
         let good = try await service.run("send", accepting.url, "-X", "PUT", "--id", "good")
         #expect(good.ending == .exited(0))
         let bad = try await service.run("send", refusing.url, "-X", "PUT", "--id", "bad")

@@ -19,6 +19,19 @@ internal import Testing
         )
     }
 
+    @Test func `a load balancer that refuses the first request ends none of 30 readings`() async throws {
+        let server = try ScriptedServer { .respond(status: $0.number == 1 ? 404 : 200) }
+        let service = try await service()
+        try await service.pause()
+        for number in 0..<30 {
+            try await service.keep(server.url, "--fifo", "-d", "\(number)", "--id", "reading-\(number)")
+        }
+        _ = try await service.run("queue", "resume")
+        #expect(try await Set(service.finalStates()) == ["delivered"])
+        let bodies = server.requests.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(bodies == ["0"] + (0..<30).map { "\($0)" })
+    }
+
     @Test func `the statuses of a request and of the configuration decide whether it is retried`()
         async throws
     {

@@ -17,9 +17,11 @@ internal import Testing
         #expect(try limit("--connect-timeout", "1s") == .seconds(86_400))
     }
 
-    @Test func `with timeouts, send waits until the first attempt has ended`() throws {
-        #expect(try limit("--response-timeout", "1h") == .seconds(600 + 3600 + 20))
-        #expect(try limit("--max-time", "30s") == .seconds(30 + 20))
+    @Test func `with timeouts, send waits until two attempts have ended, because a refusal is confirmed`()
+        throws
+    {
+        #expect(try limit("--response-timeout", "1h") == .seconds(2 * (600 + 3600) + 30))
+        #expect(try limit("--max-time", "30s") == .seconds(2 * 30 + 30))
     }
 
     @Test func `the version of HTTP applies with and without the service`() throws {

@@ -69,6 +69,9 @@ package enum LaneEffect: Hashable, Sendable {
     case shortage
     /// The lane closes for the time that the server specified with `Retry-After`.
     case closeFor(Duration)
+    /// The server refused a request, and another attempt must confirm that. The lane closes for a few seconds, and then
+    /// sends one request.
+    case unconfirmed
     /// The server's certificate is not trusted. The lane closes for 5 to 15 minutes.
     case distrust
     /// No request of the lane can be sent. The lane waits for a flush or a restart of the queue.

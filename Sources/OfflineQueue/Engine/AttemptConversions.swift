@@ -101,6 +101,9 @@ extension ClaimedRequest {
     var mayBeSentTwice: Bool {
         !isAtMostOnce && (key != nil || HTTPMethod.isIdempotent(method))
     }
+
+    /// Whether the request is given up if this attempt fails.
+    var isLastAttempt: Bool { maximumAttempts.map { attempts >= $0 } ?? false }
 }
 
 extension AttemptContext {
@@ -222,6 +225,11 @@ extension AttemptClassification {
         status: nil,
         detail: "the URL is invalid"
     )
+
+    /// Whether the request is retried to confirm that the server refuses it.
+    var isRetriedForConfirmation: Bool {
+        if case .retry = verdict { lane == .unconfirmed } else { false }
+    }
 
     /// Whether the queue ended the attempt itself and repeats it immediately.
     var isRepeatedImmediately: Bool {

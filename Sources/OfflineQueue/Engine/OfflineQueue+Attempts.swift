@@ -265,7 +265,17 @@ extension OfflineQueue {
             for: origin,
             lane: scheduler.key(ofLane: claim.lane)?.label
         )
-        let classification = FailureTable.classify(outcome, of: context, now: .now)
+        let response = Scheduler.Response(
+            lane: claim.lane,
+            epoch: claim.epoch,
+            began: inflight[request.sequence]?.began ?? now,
+            mayBeRepeated: request.mayBeSentTwice && !request.isLastAttempt
+        )
+        let classification = scheduler.confirmed(
+            FailureTable.classify(outcome, of: context, now: .now),
+            of: response,
+            now: now
+        )
         await settle(request, claim, classification, (outcome, start.duration(to: .now)))
     }
 
@@ -339,8 +349,8 @@ extension OfflineQueue {
         // In spite of the verdict, the request may have finished: it has no attempts left, or it was cancelled during
         // the attempt.
         if case .retry = classification.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
-        // If the attempt is repeated immediately, the caller of `send` waits for the repetition.
-        if !classification.isRepeatedImmediately {
+        // If the attempt is repeated immediately, or soon to confirm a refusal, the caller of `send` waits for the repetition.
+        if !classification.isRepeatedImmediately, !awaitsConfirmation(request.id, classification, due: due) {
             let body = conclusion.response?.body ?? Data()
             resolve(request.id, SendResult(id: request.id, classification, body: body))
         }

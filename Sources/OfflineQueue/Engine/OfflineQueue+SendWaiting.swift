@@ -11,6 +11,22 @@ extension OfflineQueue {
         var earlyResult: SendResult?
         /// When the call ends its wait for a slot; `nil` until it waits for one.
         var slotDeadline: Moment?
+        /// When the attempt is due that confirms a refusal; `nil` if none was refused.
+        var confirmationDue: Moment?
+    }
+
+    /// The longest delay before the confirmation of a refusal for which a call waits. With the default backoff, the delay is
+    /// 4 to 6 s.
+    private static var longestConfirmation: Duration { .seconds(10) }
+
+    /// Returns whether the caller of `send` waits for another attempt, because the server refused the request and that
+    /// must be confirmed. It waits for one such attempt.
+    func awaitsConfirmation(_ id: String, _ classification: AttemptClassification, due: Moment) -> Bool {
+        guard classification.isRetriedForConfirmation, let waiter = sendWaiters[id],
+            waiter.confirmationDue == nil, due - now <= Self.longestConfirmation
+        else { return false }
+        sendWaiters[id]!.confirmationDue = due
+        return true
     }
 
     /// Returns the result if the call need not wait, because no attempt can start now or because the queue already knew
@@ -43,7 +59,9 @@ extension OfflineQueue {
                     sendWaiters[id] = nil
                     return continuation.resume(returning: result)
                 }
-                sendWaiters[id] = SendWaiter(lane: accepted.lane.id, continuation: continuation)
+                var waiter = sendWaiters[id] ?? SendWaiter()
+                (waiter.lane, waiter.continuation) = (accepted.lane.id, continuation)
+                sendWaiters[id] = waiter
                 announce([accepted.lane])
             }
         } onCancel: {
@@ -95,6 +113,10 @@ extension OfflineQueue {
         for (id, waiter) in sendWaiters {
             guard let lane = waiter.lane, !sending.contains(id) else {
                 sendWaiters[id]?.slotDeadline = nil
+                continue
+            }
+            if let due = waiter.confirmationDue, now < due {
+                next = min(next ?? due, due)
                 continue
             }
             let reason = reasons[lane] ?? scheduler.waitReason(ofLane: lane, now: now)

@@ -87,6 +87,7 @@ extension Scheduler.Settings {
         inflight = configuration.inflight
         reconnectSpread = configuration.reconnectSpread
         retryRate = configuration.retryRate
+        confirmsRefusals = configuration.confirmsRefusals
         gateTimeout = configuration.gateTimeout
         lossGrace = configuration.lossGrace
         rates = configuration.rates

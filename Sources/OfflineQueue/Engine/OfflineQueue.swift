@@ -122,6 +122,10 @@ public actor OfflineQueue {
         /// raise it, because with the default, the last of many failed requests is sent minutes later.
         package var retryRate = 1.0
 
+        /// Whether the first refusal after an outage is confirmed before a request is given up. Tests whose servers refuse
+        /// requests at once turn it off.
+        package var confirmsRefusals = true
+
         /// The versions of HTTP of the origins. ``EnqueueOptions/httpVersion`` of a request replaces them. Default: none.
         package var httpVersions: [Origin: HTTPVersion] = [:]
 

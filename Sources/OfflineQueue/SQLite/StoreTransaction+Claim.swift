@@ -264,6 +264,7 @@ extension ClaimedRequest {
             conflictAge: (row["conflict_at"] as Int64?).map { now - Timestamp(milliseconds: $0) },
             attempts: state.attempts,
             deferrals: state.deferrals,
+            maximumAttempts: state.rules.maximumAttempts,
             settings: AttemptSettings(stored: row["timeouts"]),
             overruns: row["overruns"],
             credential: row["credential"]

@@ -57,6 +57,12 @@ extension OriginSlots {
         origins[origin]?.retries.record(use, now: now)
     }
 
+    /// Records an attempt that failed because of the path, the server or its overload.
+    mutating func recordFailure(of origin: Origin) { origins[origin]?.lastFailure = now }
+
+    /// Returns the time of the last failed attempt; `nil` if there was none since the origin got its first lane.
+    func lastFailure(of origin: Origin) -> Moment? { origins[origin]?.lastFailure }
+
     /// Records that an origin became reachable again. What was known about its server belongs to the time before the
     /// outage.
     mutating func reconnected(_ origin: Origin, now: Moment) {

@@ -40,6 +40,8 @@ struct OriginSlots: Sendable {
         var standing: OriginStanding
         /// The time of the last change of the standing.
         var standingSince: Moment = .zero
+        /// The time of the last attempt that failed because of the path or the server; `nil` if there was none.
+        var lastFailure: Moment?
         var inflight = 0
         /// Whether one of the origin's slots is a reserved one. There is at most one, because only an origin without
         /// slots can get it.

@@ -32,6 +32,7 @@ extension Scheduler {
         lanes[id]!.recover()
         lanes[id]!.distrustedUntil = nil
         lanes[id]!.isHeld = false
+        lanes[id]!.refusals = RefusalCheck(since: now)
         lanes[id]!.rowsAreDue(at: now)
         schedule(id, now: now)
     }

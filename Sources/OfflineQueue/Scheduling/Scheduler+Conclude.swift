@@ -32,7 +32,11 @@ extension Scheduler {
             lanes[id] = lane
             schedule(id, now: now)
         }
-        if epoch < lane.resetEpoch { lane.canary?.older -= 1 }
+        if let canary = lane.canary, epoch < canary.epoch { lane.canary!.older -= 1 }
+        if effect.isFailure {
+            slots.recordFailure(of: lane.origin)
+            lane.refusals = RefusalCheck(since: now)
+        }
         recordLoad(of: lane.origin, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
         if effect != .shortage { lane.shortages = 0 }
         recordResponse(to: &lane, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
@@ -88,6 +92,10 @@ extension Scheduler {
             lane.pause(until: now + reconnectDelay(after: lane.reconnects))
             lane.reconnects += 1
             return lane.closedUntil
+        case .unconfirmed:
+            let end = lane.refusals.confirmableFrom
+            if isCurrent { lane.awaitConfirmation(until: end) }
+            return end > now ? end : now + confirmationDelay()
         case .shortage where isCurrent:
             lane.pause(until: now + settings.shortage.delay(after: lane.shortages, using: &random))
             lane.shortages += 1
@@ -173,8 +181,16 @@ extension LaneEffect {
     fileprivate var isOverload: Bool {
         switch self {
         case .close, .closeFor: true
-        case .healthy, .none, .renewed, .again, .failure, .foreign, .reconnect, .shortage, .distrust, .hold:
-            false
+        case .healthy, .none, .renewed, .again, .failure, .foreign, .reconnect, .shortage: false
+        case .unconfirmed, .distrust, .hold: false
+        }
+    }
+
+    /// Whether the attempt failed because of the path, the server or its overload.
+    fileprivate var isFailure: Bool {
+        switch self {
+        case .failure, .close, .foreign, .reconnect, .closeFor, .distrust: true
+        case .healthy, .none, .renewed, .again, .shortage, .unconfirmed, .hold: false
         }
     }
 }

@@ -87,7 +87,7 @@ extension Scheduler {
         for port in captive { gates[port]!.portal.reset(isSuspected: true) }
         for id in affected {
             lanes[id]!.reset(releasing: [.trust], now: now)
-            lanes[id]!.awaitCanary()
+            lanes[id]!.beginAfterOutage(now: now)
         }
         for origin in origins(of: affected) { slots.reconnected(origin, now: now) }
         for id in affected { schedule(id, now: now) }

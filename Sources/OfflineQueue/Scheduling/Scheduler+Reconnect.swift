@@ -10,7 +10,7 @@ extension Scheduler {
         // A name that could not be looked up during the outage is unknown until its lookup ends.
         case (_, .reachable), (.notReachable, .unknown):
             if old == .notReachable { gates[endpoint]!.opensAt = drawSpread(now: now) }
-            for id in gates[endpoint]!.lanes.sorted() { lanes[id]!.awaitCanary() }
+            for id in gates[endpoint]!.lanes.sorted() { lanes[id]!.beginAfterOutage(now: now) }
             for origin in origins(of: endpoint) { slots.reconnected(origin, now: now) }
             // Hosts without lanes may not be watched, but they may have lost the same link.
             slots.recent.forgetFailures()

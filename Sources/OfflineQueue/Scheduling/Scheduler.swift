@@ -53,6 +53,11 @@ package struct Scheduler: Sendable {
         /// How long a lane waits for its canary, the first request after an outage. This is longer than a connection
         /// attempt may take, so that a canary in flight for this time has reached the server.
         package var canaryTime: Duration = .seconds(20)
+        /// Whether the first refusal after an outage is confirmed before a request is given up.
+        package var confirmsRefusals = true
+        /// The time after a delivery within which the next refusal is final. The server may have been deployed again since
+        /// an earlier delivery.
+        package var provenTime: Duration = .seconds(60)
         /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
 

@@ -1,10 +1,13 @@
 /// The scheduler's state of a lane. It does not contain the lane's requests, only the time at which the first of them
 /// is due.
 struct SchedulerLane: Hashable, Sendable {
-    /// The phase after an outage in which the lane sends one request, the canary, before it sends others.
+    /// The phase after an outage or an unconfirmed refusal in which the lane sends one request, the canary, before it sends
+    /// others.
     struct Canary: Hashable, Sendable {
-        /// The number of requests that were in flight at the path change. They do not delay the canary.
+        /// The number of requests that were in flight at the path change or the refusal. They do not delay the canary.
         var older: Int
+        /// The lane's epoch at that time. The requests that were in flight were claimed in earlier epochs.
+        let epoch: Int
         /// The time after which the lane no longer waits for the canary; `nil` while none is in flight.
         var endsAt: Moment?
     }
@@ -44,8 +47,11 @@ struct SchedulerLane: Hashable, Sendable {
     var isHeld = false
     /// Whether the lane was closed, and may have only one request in flight until the server responds.
     var isHalfOpen = false
-    /// `nil` unless the lane waits for the first success after an outage or an opening by a response.
+    /// `nil` unless the lane waits for the first response after an outage, an opening by a response or an unconfirmed
+    /// refusal.
     var canary: Canary?
+    /// Whether the next refusal of a request is final.
+    var refusals = RefusalCheck(since: .zero)
     /// A number that increases at each closure, path change, flush and opening by a response. An attempt that was
     /// claimed in an earlier epoch does not close the lane again.
     var epoch = 0
@@ -162,9 +168,24 @@ struct SchedulerLane: Hashable, Sendable {
         if inflight <= older { canary!.endsAt = nil }
     }
 
+    /// Closes the lane until an attempt can confirm a refusal, which that attempt makes alone.
+    mutating func awaitConfirmation(until moment: Moment) {
+        pause(until: moment)
+        // The attempt that was refused has ended, but is still counted until its outcome is stored.
+        awaitCanary(besides: inflight - 1)
+    }
+
+    /// Resets the lane after an outage of its path, and makes it send one request before it sends others.
+    mutating func beginAfterOutage(now: Moment) {
+        refusals = RefusalCheck(since: now)
+        awaitCanary(besides: inflight)
+    }
+
     /// Makes the lane send one request before it sends others. Called after the failure state was reset.
-    mutating func awaitCanary() {
-        canary = Canary(older: inflight)
+    ///
+    /// - Parameter older: The number of attempts in flight.
+    private mutating func awaitCanary(besides older: Int) {
+        canary = Canary(older: older, epoch: epoch)
     }
 
     /// Resets the failure state after a path change or a flush, and makes the pending requests due now.
@@ -187,7 +208,7 @@ struct SchedulerLane: Hashable, Sendable {
         (failures, closedUntil, isUnanswered) = (0, .zero, false)
         (self.opensAt, openedByResponse, isFreshlyOpened) = (opensAt, max(now, opensAt), true)
         beginAgain(releasing: [], now: now)
-        awaitCanary()
+        awaitCanary(besides: inflight)
     }
 
     /// Records that the lane has claimed requests. The first claim after an opening may be late, because of a rate limit or

@@ -171,6 +171,8 @@ package struct ClaimedRequest: Sendable {
     package let attempts: Int
     /// The number of attempts that did not count, for example because there was no path.
     package let deferrals: Int
+    /// The number of counted attempts after which the request is given up; `nil` for no limit.
+    package let maximumAttempts: Int?
     /// How the attempts are made.
     package let settings: AttemptSettings
     /// The number of attempts that ended with a timeout while the server may still have been executing them. Each

@@ -68,11 +68,12 @@ struct AttemptOptions: ParsableArguments {
         message.httpVersion = httpVersion?.rawValue
     }
 
-    /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk. Without
-    /// options, the configuration of the service determines the timeouts, which this command does not know.
+    /// Returns how long the service may take to respond: until the first attempt ends, and a second one that confirms a
+    /// refusal, plus 30 s for the delay before it and for the disk. Without options, the configuration of the service
+    /// determines the timeouts, which this command does not know.
     func serviceResponse(sending bytes: Int64) -> Duration {
         if total == nil, responseTimeout == nil { return ServiceRequest.longestCall }
-        return timeouts.longest(sending: bytes) + .seconds(20)
+        return timeouts.longest(sending: bytes) * 2 + .seconds(30)
     }
 
     /// The timeouts of an attempt without the service.

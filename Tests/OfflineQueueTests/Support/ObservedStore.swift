@@ -70,13 +70,14 @@ struct ObservedStore: WrappedStore {
 
 extension OfflineQueue.Configuration {
     /// Creates a configuration with the defaults, except for the times after which the queue stops waiting for something
-    /// that takes longer on a busy machine.
+    /// that takes longer on a busy machine. Refusals are final at once; ``RefusalEngineTests`` tests their confirmation.
     init(withLongTimeouts directory: String) {
         self.init(directory: directory)
         credentialWait = .seconds(60)
         gateTimeout = .seconds(60)
         slotTimeout = .seconds(60)
         cancellationTimeout = .seconds(10)
+        confirmsRefusals = false
     }
 }
 

@@ -1,0 +1,54 @@
+/// Whether a server's refusal of a request is final, or must be confirmed by another attempt first.
+///
+/// After an outage or a deployment, a load balancer may refuse requests for some seconds, for example with 404. A refusal
+/// is therefore final only if the response before it was a delivery, or if its status was confirmed. Otherwise the first
+/// refusal with a status makes the status suspected. The refusal of an attempt that begins after a delay confirms the
+/// status, until the lane's next delivery or failure.
+struct RefusalCheck: Hashable, Sendable {
+    /// When the check began: with the lane's first request, its last delivery, its last failure, or the last outage.
+    private(set) var since: Moment
+    /// The end of the delay before an attempt that can confirm a refusal.
+    private(set) var confirmableFrom: Moment = .zero
+    /// The end of the time for which the last delivery makes the next refusal final; `nil` without a delivery, and after
+    /// a refusal.
+    private var provenUntil: Moment?
+    private var suspected: Set<Int> = []
+    private var confirmed: Set<Int> = []
+
+    init(since: Moment) {
+        self.since = since
+    }
+
+    /// Records a delivery, after which the next refusal within `duration` is final.
+    mutating func delivered(provenFor duration: Duration, now: Moment) {
+        self = RefusalCheck(since: now)
+        provenUntil = now + duration
+    }
+
+    /// Makes the next refusal not final because of an earlier delivery. A failure of another lane concerns the same server,
+    /// but does not delay the confirmations of this lane: otherwise a lane that fails again and again would delay them for
+    /// ever.
+    mutating func forgetDelivery() { provenUntil = nil }
+
+    /// Records a refusal and returns whether it is final.
+    ///
+    /// - Parameters:
+    ///   - status: The status of the response.
+    ///   - began: When the attempt began. An attempt that began before ``since`` says nothing about the server as it is
+    ///     now, and one that began before ``confirmableFrom`` does not confirm a refusal.
+    ///   - delay: The delay before another attempt can confirm the refusal.
+    mutating func refused(with status: Int, began: Moment, delay: Duration, now: Moment) -> Bool {
+        if let end = provenUntil {
+            provenUntil = nil
+            if now < end { return true }
+        }
+        guard began >= since, !confirmed.contains(status) else { return confirmed.contains(status) }
+        guard suspected.insert(status).inserted else {
+            guard began >= confirmableFrom else { return false }
+            confirmed.insert(status)
+            return true
+        }
+        confirmableFrom = now + delay
+        return false
+    }
+}

@@ -1,0 +1,179 @@
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// Refusals that are confirmed before requests are given up because of them.
+@Suite struct RefusalCheckTests {
+    /// Records a refusal, with times in seconds and a delay of 4 s.
+    private func refused(
+        _ check: inout RefusalCheck,
+        _ status: Int = 404,
+        began: Int,
+        now: Int
+    ) -> Bool {
+        check.refused(with: status, began: .seconds(began), delay: .seconds(4), now: .seconds(now))
+    }
+
+    @Test func `without a delivery, an attempt after the delay confirms a refusal`() {
+        var check = RefusalCheck(since: .zero)
+        let early = [(0, 1), (0, 2), (4, 6)].map { refused(&check, began: $0, now: $1) }
+        #expect(early == [false, false, false], "these attempts began less than 4 s after the first refusal")
+        let later = [
+            refused(&check, began: 5, now: 7), refused(&check, began: 0, now: 8),
+            refused(&check, 410, began: 8, now: 9), refused(&check, 410, began: 13, now: 13),
+        ]
+        #expect(later == [true, true, false, true], "each status is confirmed once")
+    }
+
+    @Test func `directly after a delivery one refusal is final, and the next one is not`() {
+        var check = RefusalCheck(since: .zero)
+        check.delivered(provenFor: .seconds(60), now: .seconds(20))
+        let results = [(19, 21), (21, 22), (19, 23), (26, 27)].map { refused(&check, began: $0, now: $1) }
+        #expect(results == [true, false, false, true])
+        check.delivered(provenFor: .seconds(60), now: .seconds(30))
+        let late = refused(&check, began: 90, now: 90)
+        check.delivered(provenFor: .seconds(60), now: .seconds(100))
+        check.forgetDelivery()
+        let afterFailure = refused(&check, began: 100, now: 101)
+        #expect(
+            [late, afterFailure] == [false, false],
+            "after a minute, and after a failure of another lane"
+        )
+    }
+
+    // MARK: Lanes
+
+    private static let refusal = AttemptClassification(
+        verdict: .dead(.refused, reason: "HTTP 404"),
+        lane: .healthy,
+        status: 404,
+        detail: "HTTP 404"
+    )
+    private static let delivery = AttemptClassification(
+        verdict: .delivered(status: 200),
+        lane: .healthy,
+        status: 200,
+        detail: nil
+    )
+
+    private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {
+        actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
+    }
+
+    /// Returns a scheduler that is sending requests of lanes to one origin, and the claim of each lane. The lanes have
+    /// further due requests.
+    private func sending(lanes: ClosedRange<Int64> = 1...1) -> (Scheduler, [Scheduler.Claim]) {
+        var settings = Scheduler.Settings()
+        settings.gateTimeout = .zero
+        settings.inflightPerLane = 4
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let claimed = lanes.flatMap { id in
+            let info = Scheduler.LaneInfo(id: id, host: "a", mode: .parallel)
+            let ordered = claims(scheduler.handle(.rows(info, due: .zero), now: .zero))
+            for claim in ordered {
+                _ = scheduler.handle(.claimed(lane: id, taken: claim.limit, due: .zero), now: .zero)
+            }
+            return ordered
+        }
+        return (scheduler, claimed)
+    }
+
+    /// Ends an attempt.
+    ///
+    /// - Parameter mayBeRepeated: Whether the request may be sent again. Default `true`.
+    /// - Returns: The classification after the check, when the request is retried, and the claims that follow.
+    private func end(
+        _ claim: Scheduler.Claim,
+        _ classification: AttemptClassification,
+        began: Moment = .zero,
+        mayBeRepeated: Bool = true,
+        _ scheduler: inout Scheduler,
+        now: Moment
+    ) -> (classification: AttemptClassification, due: Moment, claims: [Scheduler.Claim]) {
+        let response = Scheduler.Response(
+            lane: claim.lane,
+            epoch: claim.epoch,
+            began: began,
+            mayBeRepeated: mayBeRepeated
+        )
+        let result = scheduler.confirmed(classification, of: response, now: now)
+        let settlement = scheduler.conclude(
+            lane: claim.lane,
+            epoch: claim.epoch,
+            effect: result.lane,
+            failures: 1,
+            now: now
+        )
+        let settled = Scheduler.Event.settled(lane: claim.lane, due: settlement.due, isDistrusted: false)
+        return (result, settlement.due, claims(scheduler.handle(settled, now: now)))
+    }
+
+    @Test func `a lane sends one request to confirm a refusal, and all others after it`() throws {
+        var (scheduler, claims) = sending()
+        let first = claims[0]
+        #expect(first.limit == 4)
+        let refused = end(first, Self.refusal, &scheduler, now: .seconds(1))
+        #expect(refused.classification.verdict == .retry(countsAsAttempt: true))
+        #expect(refused.classification.detail?.hasPrefix("HTTP 404; another attempt must confirm it") == true)
+        #expect((.seconds(5) ... .seconds(7)).contains(refused.due) && refused.claims.isEmpty)
+        for _ in 0..<3 {
+            let sibling = end(first, Self.refusal, &scheduler, now: .seconds(2))
+            #expect(sibling.classification.verdict == .retry(countsAsAttempt: true))
+            #expect(sibling.due == refused.due && sibling.claims.isEmpty)
+        }
+        let canary = try #require(self.claims(scheduler.handle(.wake, now: refused.due)).first)
+        #expect(canary.limit == 1 && canary.retries == nil)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: refused.due)
+        let confirmed = end(
+            canary,
+            Self.refusal,
+            began: refused.due,
+            &scheduler,
+            now: refused.due + .seconds(1)
+        )
+        #expect(confirmed.classification == Self.refusal && confirmed.claims.map(\.limit) == [4])
+    }
+
+    @Test func `a request that must not be sent again ends, and its lane waits for the confirmation`() {
+        var (scheduler, claims) = sending()
+        let refused = end(claims[0], Self.refusal, mayBeRepeated: false, &scheduler, now: .seconds(1))
+        #expect(refused.classification.verdict == Self.refusal.verdict)
+        #expect(refused.classification.lane == .unconfirmed && refused.claims.isEmpty)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(2)) == .laneClosed)
+    }
+
+    @Test(arguments: [false, true])
+    func `a failure of another lane of the origin makes the next refusal not final`(hasFailed: Bool) {
+        var (scheduler, claims) = sending(lanes: 1...2)
+        _ = end(claims[0], Self.delivery, &scheduler, now: .seconds(1))
+        if hasFailed {
+            let failure = AttemptClassification(
+                verdict: .retry(countsAsAttempt: true),
+                lane: .failure,
+                status: 500,
+                detail: "HTTP 500"
+            )
+            _ = end(claims[1], failure, &scheduler, now: .seconds(2))
+        }
+        let refused = end(claims[0], Self.refusal, began: .seconds(1), &scheduler, now: .seconds(3))
+        #expect((refused.classification == Self.refusal) != hasFailed)
+    }
+
+    @Test func `a new path makes the next refusal not final`() {
+        var (scheduler, claims) = sending()
+        _ = end(claims[0], Self.delivery, &scheduler, now: .seconds(1))
+        for (second, state) in [(2, GateState.notReachable), (3, .reachable(generation: 1))] {
+            _ = scheduler.handle(.gate(.https("a"), state), now: .seconds(second))
+        }
+        let epoch = scheduler.lanes[1]!.epoch
+        let claim = Scheduler.Claim(lane: 1, limit: 1, releasing: nil, retries: nil, epoch: epoch)
+        let refused = end(claim, Self.refusal, began: .seconds(4), &scheduler, now: .seconds(5))
+        #expect(refused.classification.lane == .unconfirmed)
+    }
+
+    @Test func `the caller's choice of a status is final at once`() {
+        var (scheduler, claims) = sending()
+        let chosen = Self.refusal.ended(reason: "HTTP 404")
+        #expect(end(claims[0], chosen, &scheduler, now: .seconds(1)).classification == chosen)
+    }
+}
