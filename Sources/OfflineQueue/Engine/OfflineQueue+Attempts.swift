@@ -72,6 +72,7 @@ extension OfflineQueue {
             for attempt in inflight.values where attempt.lane == lane && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
+        case .release(let release): Task { await self.release(release) }
         case .restartStalled(let endpoint): sender.restartStalled(to: endpoint)
         case .endLost(let endpoint, let begunBefore): endAttempts(to: endpoint, begunBefore: begunBefore)
         case .watch(let endpoint):
@@ -339,6 +340,7 @@ extension OfflineQueue {
         do {
             let claims = next.map { [LaneClaim($0)] } ?? []
             nextBatch = try await store.conclude([conclusion], claiming: claims).claimed.first
+            report(classification.verdict, of: request)
             if classification.verdict == .held(.auth) { try await releaseIfChanged(request) }
         } catch {
             resolve(request.id, .queued(id: request.id, reason: .stopped))

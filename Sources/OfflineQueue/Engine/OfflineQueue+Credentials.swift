@@ -55,6 +55,7 @@ extension OfflineQueue {
     /// then.
     package func credentialsChanged(_ names: Set<String>) async throws {
         for name in names { credentialChanges[name, default: 0] += 1 }
+        handle(.credentialsChanged(names))
         await credentials.forgetFailures(of: names)
         guard phase == .running else { return }
         for name in names.sorted() {
@@ -74,6 +75,30 @@ extension OfflineQueue {
                 heldForCredential: refreshed.credential,
                 triedBefore: refreshed.began
             )
+        } catch {
+            failed(error)
+        }
+    }
+
+    /// Tells the scheduler whether a server accepted or rejected the credential of a request.
+    func report(_ verdict: Verdict, of request: ClaimedRequest) {
+        let isRejected = verdict == .held(.auth)
+        guard isRejected || verdict.isDelivered && scheduler.hasRejectedCredentials,
+            let origin = try? Origin(url: request.url), let began = inflight[request.sequence]?.began
+        else { return }
+        let scope = CredentialScope(credential: request.credential, origin: origin)
+        handle(
+            isRejected
+                ? .credentialRejected(scope, began: began)
+                : .credentialAccepted(scope, request: request.sequence, began: began)
+        )
+    }
+
+    /// Releases requests that are held for `auth`, because the scheduler has ordered it.
+    func release(_ release: HeldRelease) async {
+        guard phase == .running else { return }
+        do {
+            handle(.released(release, try await store.release(release)))
         } catch {
             failed(error)
         }

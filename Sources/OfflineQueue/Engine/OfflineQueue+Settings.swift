@@ -88,6 +88,7 @@ extension Scheduler.Settings {
         reconnectSpread = configuration.reconnectSpread
         retryRate = configuration.retryRate
         confirmsRefusals = configuration.confirmsRefusals
+        authRetries = configuration.authRetries
         gateTimeout = configuration.gateTimeout
         lossGrace = configuration.lossGrace
         rates = configuration.rates

@@ -2,13 +2,28 @@ internal import Foundation
 
 /// Reasons for waiting that only the scheduler knows: paths, slots, shortages, and lanes closed after failures.
 extension OfflineQueue {
-    /// Returns a pending request with its lane's closure and its reason for waiting, if the store reported none.
+    /// Returns a pending request with its lane's closure and its reason for waiting, if the store reported none, and a held
+    /// request with the time of the next try.
     func withWaitReason(_ request: QueuedRequest) -> QueuedRequest {
+        if let reason = request.holdReason { return withNextTry(request, heldFor: reason) }
         guard request.state == .pending, let lane = request.laneID else { return request }
         var request = request
         request.laneClosure = request.laneClosure ?? closure(ofLane: lane)
         request.waitReason = request.waitReason ?? waitReason(of: request, inLane: lane)
         if request.waitReason == .noFreeSlot { request.originLimit = scheduler.loweredLimit(ofLane: lane) }
+        return request
+    }
+
+    private func withNextTry(_ request: QueuedRequest, heldFor reason: HoldReason) -> QueuedRequest {
+        guard phase == .running else { return request }
+        let now = now
+        let next = scheduler.nextTry(ofHeld: reason, lane: request.laneID) {
+            (try? Origin(url: request.url)).map {
+                CredentialScope(credential: request.credential, origin: $0)
+            }
+        }
+        var request = request
+        request.nextTry = next.map { Date(timeIntervalSinceNow: max(.zero, $0 - now) / .seconds(1)) }
         return request
     }
 

@@ -122,6 +122,10 @@ public actor OfflineQueue {
         /// raise it, because with the default, the last of many failed requests is sent minutes later.
         package var retryRate = 1.0
 
+        /// The intervals at which requests that are held for ``HoldReason/auth`` are tried again: 5 minutes, and further ones
+        /// that double up to an hour.
+        package var authRetries = Scheduler.Settings().authRetries
+
         /// Whether the first refusal after an outage is confirmed before a request is given up. Tests whose servers refuse
         /// requests at once turn it off.
         package var confirmsRefusals = true

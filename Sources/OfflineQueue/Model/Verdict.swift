@@ -5,4 +5,8 @@ package enum Verdict: Hashable, Sendable {
     case retry(countsAsAttempt: Bool)
     case held(HoldReason)
     case dead(DeathCause, reason: String)
+
+    var isDelivered: Bool {
+        if case .delivered = self { true } else { false }
+    }
 }

@@ -30,6 +30,7 @@ extension QueuedRequest {
             isFIFO: row["mode"] == LaneKey.Mode.fifo.rawValue,
             priority: row["priority"],
             tag: row["tag"],
+            credential: row["credential"],
             submitter: row["submitter"],
             bodyBytes: row["body_bytes"],
             attempts: row["attempts"],

@@ -322,6 +322,27 @@ extension SQLiteQueueStore {
         }
     }
 
+    package func release(_ release: HeldRelease) async throws -> ReleasedRequests {
+        switch release {
+        case .next(let scope, let last):
+            return try await write(rows: 1) { try $0.releaseNext(of: scope, after: last) }
+        case .lanes(let last):
+            return try await write(rows: StoreTransaction.releasedAtOnce) {
+                try $0.releaseNext(afterLane: last)
+            }
+        case .all(let scope):
+            var released = ReleasedRequests.none
+            var place: HeldPlace? = HeldPlace(lane: 0, sequence: 0)
+            while let last = place {
+                place = try await write(rows: StoreTransaction.releasedAtOnce) {
+                    try $0.releaseRequests(of: scope, after: last)
+                }
+                if let place { released = .some(last: place) }
+            }
+            return released
+        }
+    }
+
     package func expire() async throws -> Duration? {
         try await write(rows: 1) { try $0.expire() }
     }

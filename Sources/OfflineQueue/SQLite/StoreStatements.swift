@@ -206,6 +206,47 @@ package enum StoreStatements {
         ORDER BY seq LIMIT :limit
         """
 
+    /// The requests of a lane that an attempt has held because of their credential, after a row number. Imported requests
+    /// are left out, because they may lack the secrets that the export has removed. Index: `request_held`.
+    private static let rejected = """
+        state = 'held' AND lane_id = :lane AND hold_reason = 'auth' AND seq > :after
+        AND EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = request.seq)
+        """
+
+    /// The requests of ``rejected`` whose attempt could begin at once: those that wait for no other request.
+    private static let startable = """
+        NOT EXISTS (SELECT 1 FROM depends WHERE depends.seq = request.seq)
+        AND (:parallel OR seq = (SELECT seq FROM request AS head WHERE head.lane_id = :lane ORDER BY seq LIMIT 1))
+        """
+
+    /// Selects the next request of a lane that can be tried with its credential. Index: `request_held`.
+    package static let nextRejected = """
+        SELECT * FROM request WHERE \(rejected) AND credential IS :credential AND \(startable) ORDER BY seq LIMIT 1
+        """
+
+    /// Selects the first request of a lane that can be tried with any credential. Index: `request_held`.
+    package static let firstRejected =
+        "SELECT * FROM request WHERE \(rejected) AND \(startable) ORDER BY seq LIMIT 1"
+
+    /// Selects the next requests of a lane that are held because of a credential. Index: `request_held`.
+    package static let rejectedWithCredential = """
+        SELECT * FROM request WHERE \(rejected) AND credential IS :credential ORDER BY seq LIMIT :limit
+        """
+
+    /// Selects the lanes of an origin. Index: the one on the key of a lane.
+    static let lanesOfOrigin = """
+        SELECT id, mode, is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane
+        WHERE (scheme, host, port) = (:scheme, :host, :port) AND requests > 0 ORDER BY id
+        """
+
+    /// Selects the next lanes with requests that are held because of a credential. Index: `request_held`.
+    static let lanesWithRejected = """
+        SELECT id, mode, is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane WHERE id IN (
+            SELECT DISTINCT lane_id FROM request
+            WHERE state = 'held' AND hold_reason = 'auth' AND lane_id > :after ORDER BY lane_id LIMIT :limit
+        ) ORDER BY id
+        """
+
     package static let overrun = "UPDATE request SET busy_until = ?, overruns = overruns + 1 WHERE seq = ?"
 
     /// The columns of `history` for the time at which a request finished, and their values.
@@ -428,7 +469,8 @@ package enum StoreStatements {
         "claimableHeadOfLane": claimableHeadOfLane,
         "claim": claim, "bringForward": bringForward, "held": held, "findRequest": findRequest,
         "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
-        "heldForCredential": heldForCredential, "overrun": overrun, "deleteRequest": deleteRequest,
+        "heldForCredential": heldForCredential, "nextRejected": nextRejected, "firstRejected": firstRejected,
+        "rejectedWithCredential": rejectedWithCredential, "overrun": overrun, "deleteRequest": deleteRequest,
         "deleteBody": deleteBody,
         "insertAttempt": insertAttempt,
         "forgetAttempts": deleteOldAttempts, "dependents": dependents, "orphans": orphans,

@@ -142,13 +142,12 @@ extension StoreTransaction {
     private mutating func release(_ reason: HoldReason, inLane lane: Int64) throws {
         var last: Int64 = 0
         while case let held = try heldRows(reason, inLane: lane, after: last), !held.isEmpty {
-            for row in held { try release(row, [reason]) }
+            for row in held { try release(try StoredRequest(row: row), [reason]) }
             last = try held[held.count - 1]["seq"]
         }
     }
 
-    private mutating func release(_ row: StoredRow, _ reasons: Set<HoldReason>) throws {
-        let request = try StoredRequest(row: row)
+    mutating func release(_ request: StoredRequest, _ reasons: Set<HoldReason>) throws {
         let isBlocked = try isBlocked(request.sequence)
         let due = try request.earliest(from: now)
         try move(request, by: .released(reasons, now: due, isBlocked: isBlocked))

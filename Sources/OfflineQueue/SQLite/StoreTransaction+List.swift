@@ -118,7 +118,6 @@ extension StoreTransaction {
             dependencies: try dependencies(of: sequence),
             isAtMostOnce: row["at_most_once"],
             expectation: Expectation(row: row),
-            credential: row["credential"],
             onDone: try? Webhook(stored: row["on_done"]),
             webhookID: isOver ? webhookID(reporting: row) : nil,
             webhookOf: row["webhook_of"],

@@ -102,6 +102,7 @@ extension Scheduler {
             gates[endpoint]!.portal.reset()
         }
         slots.recent.forgetFailures { selection.includes(host: $0.host) }
+        restartCredentials(now: now) { selection.includes(host: $0.origin.host) }
         // Also schedules the other lanes of these hosts, because they may have waited for a probe that was dropped.
         for id in lanes.keys.sorted() where selection.includes(host: lanes[id]!.origin.host) {
             if selection.includes(lanes[id]!.key) { force(id, now: now) }
@@ -123,17 +124,9 @@ extension Scheduler {
     /// Reschedules the lanes whose time in the timetable has come.
     mutating func wakeLanes(now: Moment) {
         while let id = timetable.removeFirst(until: now) {
-            releaseDistrusted(id, now: now)
             if let end = lanes[id]!.canary?.endsAt, end <= now { lanes[id]!.canary = nil }
             schedule(id, now: now)
         }
-    }
-
-    private mutating func releaseDistrusted(_ id: Int64, now: Moment) {
-        guard let until = lanes[id]!.distrustedUntil, until <= now else { return }
-        lanes[id]!.distrustedUntil = nil
-        lanes[id]!.releasing = (lanes[id]!.releasing ?? []).union([.trust])
-        lanes[id]!.rowsAreDue(at: now)
     }
 }
 
@@ -146,6 +139,7 @@ extension Scheduler {
         lanes[id] = nil
         timetable.set(id, to: nil)
         windowEnds.set(id, to: nil)
+        heldTimes.set(.lane(id), to: nil)
         forgetUnanswered(lane)
         // Failures without a path say nothing about the server, and the return of an unwatched path is not noticed.
         if isGateDown(lane.endpoint) { slots.forgetFailures(of: lane.origin) }

@@ -7,6 +7,7 @@ extension Scheduler {
         guard let lane = lanes[id] else { return }
         let constraints = constraints(of: lane, now: now)
         scheduleWindowEnd(lane, constraints)
+        heldTimes.set(.lane(id), to: lane.distrustedUntil)
         let mayTry = mayTry(lane, now: now)
         if mayTry, constraints.isMet, passesPortalCheck(lane, now: now) {
             join(lane)
@@ -20,8 +21,7 @@ extension Scheduler {
 
     /// Returns the time at which to schedule a lane again that waits only for its constraints or for a portal.
     private func wake(_ lane: SchedulerLane, _ constraints: ConstraintState) -> Moment? {
-        guard !constraints.isMet else { return portalWake(lane) }
-        return [constraints.until, lane.distrustedUntil].compactMap(\.self).min()
+        constraints.isMet ? portalWake(lane) : constraints.until
     }
 
     /// Makes a lane wait for a slot.
@@ -79,12 +79,8 @@ extension Scheduler {
 
     private func wake(_ lane: SchedulerLane) -> Moment? {
         guard lane.claiming == nil, let opening = opening(of: lane) else { return nil }
-        // When `distrustedUntil` has passed, held requests are released. This needs no slot, so the lane wakes even if
-        // all its slots are in use.
-        guard let due = lane.due, lane.inflight < capacity(of: lane) else {
-            return [lane.distrustedUntil, lane.canary?.endsAt].compactMap(\.self).min()
-        }
-        return min(max(due, opening), lane.distrustedUntil ?? .never)
+        guard let due = lane.due, lane.inflight < capacity(of: lane) else { return lane.canary?.endsAt }
+        return max(due, opening)
     }
 
     /// Returns why a due request of the lane must wait; `nil` if nothing delays it.

@@ -18,6 +18,9 @@ package struct Scheduler: Sendable {
         package var gateTimeout: Duration = .milliseconds(2500)
         /// The range of the random time for which a lane is closed after its server was not trusted.
         package var distrust: ClosedRange<Duration> = .seconds(300) ... .seconds(900)
+        /// The first and the longest interval between two tries of requests that are held for `auth`. Each further try
+        /// doubles the interval.
+        package var authRetries = Backoff(base: .seconds(300), cap: .seconds(3600))
 
         /// The duration from which an attempt is slow. After a slow attempt, its origin gets no reserved slot until an
         /// attempt is faster.
@@ -126,6 +129,15 @@ package struct Scheduler: Sendable {
         /// An outcome was stored. `due` is when the request is retried; `nil` if it is not. `isDistrusted` is whether
         /// it is held because its server is not trusted.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
+        /// A request was held for `auth` after an attempt that began at the given time.
+        case credentialRejected(CredentialScope, began: Moment)
+        /// A request was delivered by an attempt that began at the given time. Needed only while
+        /// ``Scheduler/hasRejectedCredentials``.
+        case credentialAccepted(CredentialScope, request: Int64, began: Moment)
+        /// Credentials have changed, and their requests were released.
+        case credentialsChanged(Set<String>)
+        /// An order to release held requests was executed.
+        case released(HeldRelease, ReleasedRequests)
         /// An outcome was stored, and the claim from ``Scheduler/claimNext(lane:after:now:)`` was executed. `taken` and
         /// `due` have the same meanings as in ``claimed(lane:taken:use:due:)``.
         case nextClaimed(lane: Int64, taken: Int, use: RetryUse = RetryUse(), due: Moment?)
@@ -175,6 +187,8 @@ package struct Scheduler: Sendable {
         case endLost(Endpoint, begunBefore: Moment)
         /// End the attempts of a lane that may be repeated, because a constraint of their requests is no longer met.
         case interrupt(lane: Int64)
+        /// Release requests that are held for `auth`, and report the result as ``Event/released(_:_:)``.
+        case release(HeldRelease)
         /// Start to report the states of an endpoint as ``Event/gate(_:_:)``.
         case watch(Endpoint)
         /// Stop reporting the states of an endpoint.
@@ -225,6 +239,10 @@ package struct Scheduler: Sendable {
     var slots: OriginSlots
     /// The times for which lanes wait.
     var timetable = Timetable<Int64>()
+    /// The times at which held requests are tried again. They need no slot, so that they come even if all slots are in use.
+    var heldTimes = Timetable<HeldGroup>()
+    /// The times of requests that are held for `auth`.
+    var auth: AuthRetries
     /// The times at which the windows of lanes with requests in flight are checked.
     var windowEnds = Timetable<Int64>()
     /// The time of the wall clock at the moment zero.
@@ -252,6 +270,7 @@ package struct Scheduler: Sendable {
         self.settings = settings
         random = SplitMix64(seed: seed)
         slots = OriginSlots(limits: OriginSlots.Limits(settings))
+        auth = AuthRetries(intervals: settings.authRetries)
         opensAt = drawSpread(now: .zero)
     }
 
@@ -277,6 +296,13 @@ package struct Scheduler: Sendable {
             record(use, ofLane: lane, now: now)
             nextClaimed(lane, taken: taken, due: due, now: now)
             removeIfIdle(lane, now: now, &actions)
+        case .credentialRejected(let scope, let began):
+            credentialRejected(scope, began: began, now: now, &actions)
+        case .credentialAccepted(let scope, let request, let began):
+            credentialAccepted(scope, request, began: began, now: now, &actions)
+        case .credentialsChanged(let names):
+            restartCredentials(now: now) { $0.credential.map(names.contains) ?? false }
+        case .released(let release, let requests): released(release, requests)
         case .portalProbeHasFailed(let endpoint, let probe): presumeFailure(endpoint, probe, now: now)
         case .portalProbed(let endpoint, let probe, let finding):
             portalProbed(endpoint, probe, finding, now: now)
@@ -292,6 +318,7 @@ package struct Scheduler: Sendable {
         endGraces(until: now, now: now, &actions)
         slots.endRampIfDone(now: now)
         checkWindows(now: now, &actions)
+        tryHeld(now: now, &actions)
         wakeLanes(now: now)
         grantSlots(now: now, &actions)
         if !isStopped { actions += wantedProbes }
@@ -353,6 +380,6 @@ extension Scheduler {
     package func nextWake(now: Moment) -> Moment? {
         if isStopped { return nil }
         let ofSlots = slots.isFull ? [] : [timetable.first, slots.rampEnd, slots.rateOpening]
-        return ([graces.first, windowEnds.first] + ofSlots).compactMap(\.self).min()
+        return ([graces.first, windowEnds.first, heldTimes.first] + ofSlots).compactMap(\.self).min()
     }
 }

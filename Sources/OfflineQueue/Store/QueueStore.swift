@@ -79,6 +79,10 @@ package protocol QueueStore: Sendable {
     func releaseRequests(heldForCredential name: String, triedBefore time: ContinuousClock.Instant?)
         async throws
 
+    /// Releases requests that attempts of this store have held for `auth`, although their credential has not changed.
+    /// Their counters continue. Several transactions may release many requests.
+    func release(_ release: HeldRelease) async throws -> ReleasedRequests
+
     /// Gives up expired requests (T6), and removes finished requests whose retention period is over.
     ///
     /// - Returns: The time until the next of the stored requests expires; `nil` if none will.

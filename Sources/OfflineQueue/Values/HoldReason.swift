@@ -5,8 +5,8 @@
 public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The server's certificate was not trusted.
     ///
-    /// The queue tries the request again after 5 to 15 minutes, or when the path changes: a captive portal or a wrong
-    /// clock may have caused the error.
+    /// The queue tries the request again after 5 to 15 minutes (``QueuedRequest/nextTry``), or when the path changes: a
+    /// captive portal or a wrong clock may have caused the error.
     case trust
     /// A setting of this machine is wrong, for example a certificate file or a cipher list. Or a constraint of the
     /// request cannot be evaluated here: its time zone was removed, or a newer version stored it.
@@ -16,6 +16,11 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The server requires credentials, or the request's credential cannot be used; ``QueuedRequest/lastError`` is the
     /// reason. The hold ends when the credential changes (``OfflineQueue/register(_:as:)``), when the request gets
     /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush(host:lane:)``, or with a restart.
+    ///
+    /// The queue also tries one of the requests with the same credential and origin again, at
+    /// ``QueuedRequest/nextTry``: after 5 minutes, and then at intervals that double up to an hour. A delivery of any
+    /// request with this credential to this origin releases the others; see
+    /// <doc:UsingCredentials#When-a-server-rejects-a-credential>.
     case auth
     /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
     /// decide: ``OfflineQueue/retry(_:newKey:)`` and ``OfflineQueue/release(_:)`` send it again,

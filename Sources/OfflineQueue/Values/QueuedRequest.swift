@@ -51,6 +51,8 @@ public struct QueuedRequest: Hashable, Sendable {
     public let priority: Int
     /// The request's tag; see ``EnqueueOptions/tag``.
     public let tag: String?
+    /// The name of the credential that each attempt adds; see ``EnqueueOptions/credential``.
+    public let credential: String?
     /// The id of the user who enqueued the request; `nil` if it was enqueued within the process, or if that is not
     /// known.
     package let submitter: UInt32?
@@ -71,6 +73,12 @@ public struct QueuedRequest: Hashable, Sendable {
     ///
     /// Constraints, rate limits and missing slots may delay the attempt; see ``waitReason``.
     public var due: Date? { requestDue.map { max($0, laneClosure?.until ?? $0) } }
+    /// The time of the next try of a request that is held for ``HoldReason/trust`` or ``HoldReason/auth``, by the wall clock;
+    /// `nil` for other requests, and if the queue is not running.
+    ///
+    /// Of the requests that are held for ``HoldReason/auth`` with the same credential and origin, one is tried at that time.
+    /// Its success releases the others.
+    public internal(set) var nextTry: Date?
     /// The time at which the queue gives the request up if it is not delivered, by the wall clock.
     public let expires: Date?
     /// The time at which the request reached a final state.

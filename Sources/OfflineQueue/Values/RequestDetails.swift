@@ -30,7 +30,7 @@ public struct RequestDetails: Hashable, Sendable {
     /// The responses that count as delivery; see ``EnqueueOptions/expectation``.
     public let expectation: Expectation
     /// The name of the credential that each attempt adds; see ``EnqueueOptions/credential``.
-    public let credential: String?
+    public var credential: String? { summary.credential }
     /// The URL that receives the outcome; see ``EnqueueOptions/onDone``.
     public let onDone: Webhook?
     /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook,

@@ -139,7 +139,7 @@ extension FleetSimulation {
             case .claim(let claim):
                 execute(claim, queue) { .claimed(lane: claim.lane, taken: $0, use: $1, due: $2) }
             case .watch(let endpoint): feed(.gate(endpoint, queues[queue].gate), queue)
-            case .unwatch, .dropConnections, .abort, .interrupt, .restartStalled, .endLost: break
+            case .unwatch, .dropConnections, .abort, .interrupt, .restartStalled, .endLost, .release: break
             case .probePortal(let endpoint, let probe):
                 let (finding, delay) = network.probe(endpoint.host, now: now)
                 plan(.probed(queue: queue, endpoint, probe: probe, finding), at: now + delay)

@@ -33,7 +33,9 @@ internal import Testing
         actions.filter {
             switch $0 {
             case .abort, .endLost: true
-            case .claim, .dropConnections, .restartStalled, .interrupt, .watch, .unwatch, .probePortal: false
+            case .claim, .release, .dropConnections, .restartStalled, .interrupt, .watch, .unwatch,
+                .probePortal:
+                false
             }
         }
     }

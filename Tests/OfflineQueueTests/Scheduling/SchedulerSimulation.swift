@@ -216,7 +216,7 @@ extension SchedulerSimulation {
                 watched[endpoint.host] = (nil, now)
                 plan(.tell(endpoint.host), within: 1)
             case .unwatch(let endpoint): watched[endpoint.host] = nil
-            case .dropConnections, .restartStalled, .probePortal, .interrupt: break
+            case .dropConnections, .restartStalled, .probePortal, .interrupt, .release: break
             case .abort(let endpoint): end(endpoint.host, begunBefore: now, isAbort: true)
             case .endLost(let endpoint, let moment): end(endpoint.host, begunBefore: moment, isAbort: false)
             }

@@ -52,6 +52,11 @@ struct ObservedStore: WrappedStore {
         try await inner.releaseRequests(heldForCredential: name, triedBefore: time)
     }
 
+    func release(_ release: HeldRelease) async throws -> ReleasedRequests {
+        defer { signal.post() }
+        return try await inner.release(release)
+    }
+
     func expire() async throws -> Duration? {
         defer { signal.post() }
         return try await inner.expire()

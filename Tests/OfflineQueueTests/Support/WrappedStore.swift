@@ -63,6 +63,10 @@ extension WrappedStore {
         try await inner.releaseRequests(heldForCredential: name, triedBefore: time)
     }
 
+    func release(_ release: HeldRelease) async throws -> ReleasedRequests {
+        try await inner.release(release)
+    }
+
     func reseal(after cursor: ResealCursor) async throws -> ResealCursor? {
         try await inner.reseal(after: cursor)
     }

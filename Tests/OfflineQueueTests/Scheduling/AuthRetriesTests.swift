@@ -1,0 +1,133 @@
+internal import NetwatchEventLoop
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// When requests that are held for `auth` are tried again.
+@Suite struct AuthRetriesTests {
+    private static func scope(_ host: String) -> CredentialScope {
+        CredentialScope(credential: "token", origin: Origin(scheme: "https", host: host, port: 443))
+    }
+
+    private let scope = Self.scope("a")
+    private let intervals = Scheduler.Settings().authRetries
+
+    private func place(_ sequence: Int64, lane: Int64 = 1) -> HeldPlace {
+        HeldPlace(lane: lane, sequence: sequence)
+    }
+
+    @Test func `one request is tried after 5 minutes, and then at intervals that double up to an hour`()
+        throws
+    {
+        var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
+        #expect(retries.rejected(scope, began: .zero, now: .zero, &random) == nil)
+        var (rejected, last) = (Moment.zero, HeldPlace?.none)
+        for (number, seconds) in [300, 600, 1200, 2400, 3600, 3600].enumerated() {
+            let next = try #require(retries.next(scope))
+            let interval = Duration.seconds(seconds)
+            #expect((interval...interval * 11 / 10).contains(next - rejected), "try \(number)")
+            let release = try #require(retries.nextCame(scope, now: next, &random))
+            #expect(release == .next(scope, after: last))
+            last = place(Int64(number))
+            retries.released(release, .some(last: last!))
+            rejected = next + .seconds(1)
+            #expect(retries.rejected(scope, began: next, now: rejected, &random) == nil)
+        }
+    }
+
+    @Test func `a success of an attempt after the first rejection releases all others once`() {
+        var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
+        func accepted(_ request: Int64 = 7, began: Int, now: Int) -> HeldRelease? {
+            retries.accepted(scope, request, began: .seconds(began), now: .seconds(now), &random)
+        }
+        func rejected(began: Int, now: Int) -> HeldRelease? {
+            retries.rejected(scope, began: .seconds(began), now: .seconds(now), &random)
+        }
+        #expect(accepted(began: 0, now: 1) == nil, "nothing is held")
+        _ = rejected(began: 0, now: 10)
+        #expect(accepted(began: 5, now: 11) == nil, "the attempt began before the rejection")
+        #expect(accepted(began: 10, now: 12) == .all(scope))
+        #expect(accepted(began: 12, now: 13) == nil)
+        #expect(rejected(began: 11, now: 14) == .all(scope), "it was in flight when the others were released")
+    }
+
+    @Test func `if the server rejects some requests for good, others do not release them again and again`()
+        throws
+    {
+        var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
+        func accepted(_ request: Int64, at now: Moment) -> HeldRelease? {
+            retries.accepted(scope, request, began: now, now: now, &random)
+        }
+        _ = retries.rejected(scope, began: .zero, now: .zero, &random)
+        #expect(accepted(7, at: .seconds(1)) == .all(scope))
+        _ = retries.rejected(scope, began: .seconds(1), now: .seconds(2), &random)
+        #expect(accepted(8, at: .seconds(3)) == nil)
+        let first = try #require(retries.next(scope))
+        #expect(retries.nextCame(scope, now: first, &random) == .all(scope), "another request has succeeded")
+        _ = retries.rejected(scope, began: first, now: first, &random)
+        let second = try #require(retries.next(scope))
+        let release = try #require(retries.nextCame(scope, now: second, &random))
+        #expect(release == .next(scope, after: nil), "no request has succeeded")
+        retries.released(release, .some(last: place(42)))
+        #expect(accepted(42, at: second) == .all(scope), "the request that was tried has succeeded")
+    }
+
+    @Test func `a scope is forgotten when none of its requests is held, unless one was rejected meanwhile`()
+        throws
+    {
+        for isRejectedMeanwhile in [false, true] {
+            var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
+            _ = retries.rejected(scope, began: .zero, now: .zero, &random)
+            let next = try #require(retries.next(scope))
+            let release = try #require(retries.nextCame(scope, now: next, &random))
+            if isRejectedMeanwhile {
+                _ = retries.rejected(scope, began: next, now: next + .seconds(1), &random)
+            }
+            retries.released(release, .none)
+            #expect(retries.isEmpty != isRejectedMeanwhile)
+        }
+    }
+
+    @Test func `the requests of many scopes are tried together, lane by lane`() {
+        var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
+        for number in 0...AuthRetries.maximumScopes {
+            _ = retries.rejected(Self.scope("\(number)"), began: .zero, now: .zero, &random)
+        }
+        #expect(retries.next(Self.scope("\(AuthRetries.maximumScopes)")) == nil)
+        #expect(retries.nextOfOthers != nil)
+        let results: [ReleasedRequests] = [.some(last: place(0, lane: 9)), .none, .none]
+        let releases = results.map { result in
+            let release = retries.nextOfOthersCame(now: .zero, &random)
+            retries.released(release, result)
+            return release
+        }
+        #expect(releases == [.lanes(after: 0), .lanes(after: 9), .lanes(after: 0)])
+        #expect(retries.nextOfOthers == nil)
+    }
+
+    // MARK: The scheduler
+
+    @Test func `the scheduler wakes for the next try although all slots are in use, and a stop ends it`()
+        throws
+    {
+        var settings = Scheduler.Settings()
+        (settings.gateTimeout, settings.inflight) = (.zero, 1)
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let info = Scheduler.LaneInfo(id: 1, host: "b", mode: .parallel)
+        _ = scheduler.handle(.rows(info, due: .zero), now: .zero)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: .zero)
+        #expect(scheduler.handle(.credentialRejected(scope, began: .zero), now: .zero).isEmpty)
+        let next = try #require(scheduler.nextWake(now: .zero))
+        #expect(scheduler.nextTry(ofHeld: .auth, lane: nil) { scope } == next)
+        #expect((.seconds(300) ... .seconds(330)).contains(next))
+        #expect(scheduler.handle(.wake, now: next) == [.release(.next(scope, after: nil))])
+        let accepted = Scheduler.Event.credentialAccepted(scope, request: 1, began: next)
+        #expect(scheduler.handle(accepted, now: next) == [.release(.all(scope))])
+        _ = scheduler.handle(.credentialsChanged(["token"]), now: next)
+        #expect(
+            scheduler.nextTry(ofHeld: .auth, lane: nil) { scope }.map { $0 >= next + .seconds(300) } == true
+        )
+        _ = scheduler.handle(.stop, now: next)
+        #expect(scheduler.handle(.wake, now: next + .seconds(7200)).isEmpty)
+    }
+}
