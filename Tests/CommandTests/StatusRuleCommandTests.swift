@@ -1,8 +1,10 @@
 internal import Foundation
 internal import NetwatchTestSupport
+internal import Synchronization
 internal import Testing
 
-/// What a status means for a queued request.
+/// What a status means for a queued request: the choice of its caller, refusals that last for a moment, and credentials
+/// that a server rejects for a moment.
 @Suite(.timeLimit(.minutes(10))) struct StatusRuleCommandTests {
     private let directory: ScratchDirectory
 
@@ -83,5 +85,35 @@ internal import Testing
             ["send", "http://127.0.0.1:1/", "--socket", directory.file("none")] + options
         ).outcome()
         #expect(sent.ending == .exited(64) && sent.errors.joined().contains(words), "\(sent.errors)")
+    }
+
+    @Test func `a success releases the requests that the server rejected for lack of a valid credential`()
+        async throws
+    {
+        let isOpen = Atomic(false)
+        let server = try ScriptedServer { _ in .respond(status: isOpen.load(ordering: .relaxed) ? 200 : 401) }
+        let service = try await service()
+        for id in ["a", "b"] {
+            let sent = try await service.run(
+                "send",
+                server.url,
+                "-d",
+                "x",
+                "--lane",
+                id,
+                "--fifo",
+                "--id",
+                id
+            )
+            #expect(
+                sent.errors.first == "held (auth): HTTP 401; the request has no credential",
+                "\(sent.errors)"
+            )
+        }
+        #expect(try await service.request("a")["next_try"] is String)
+        #expect(try await service.run("queue", "show", "a").output.contains { $0.hasPrefix("next try  2") })
+        isOpen.store(true, ordering: .relaxed)
+        #expect(try await service.run("send", server.url, "-d", "x").ending == .exited(0))
+        #expect(try await service.finalStates() == ["delivered", "delivered", "delivered"])
     }
 }

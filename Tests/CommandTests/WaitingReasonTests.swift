@@ -54,7 +54,7 @@ internal import Testing
         let service = try await RunningService(in: try ScratchDirectory())
         let held = try await service.run("send", server.url, "--fifo", "--id", "first")
         #expect(held.errors.first?.hasPrefix("held (auth)") == true, "\(held.errors)")
-        let explanation = "the credential of the request is missing"
+        let explanation = "the server requires credentials, and the request has none"
         #expect(held.errors.last?.hasPrefix(explanation) == true, "\(held.errors)")
         try await service.keep(server.url, "--fifo", "--id", "second")
         let entry = try await entry("second", service)

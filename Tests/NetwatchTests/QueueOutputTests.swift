@@ -102,6 +102,29 @@ internal import Testing
         #expect(SendReport.lines(waiting) == ["queued: no route to host"])
     }
 
+    @Test func `a hold without a credential is explained, and the time of the next try is printed`() throws {
+        let reason = "held (auth): HTTP 401; the request has no credential"
+        let next = "2027-01-15T08:05:00"
+        let members = #""state":"held","hold_reason":"auth","reason":"\#(reason)","next_try":"\#(next)Z""#
+        let lines = RequestReport(try details(members)).lines
+        #expect(
+            lines.contains {
+                $0.hasPrefix("held      the server requires credentials, and the request has none")
+            }
+        )
+        #expect(lines.contains { $0.hasPrefix("next try  \(next)") })
+        let now = Date(timeIntervalSince1970: 1_800_000_000)
+        let table = QueueTable([.whole(try details(members).request)], window: nil, now: now)
+        #expect(table.lines(withHeader: false).first?.plain.contains("in 5m") == true)
+    }
+
+    @Test func `a request's statuses are printed`() throws {
+        var details = try details(#""state":"pending""#)
+        (details.retryStatuses, details.deadStatuses) = ("404,500-599", "410")
+        let line = "statuses  retried after 404,500-599; given up after 410"
+        #expect(RequestReport(details).lines.contains(line))
+    }
+
     @Test func `a send names the request for which its request waits`() {
         var sent = ControlMessage.Sent(
             id: "b",

@@ -42,6 +42,9 @@ extension ControlMessage {
         package var created: Date
         /// When the request is tried next; `nil` if no time is set.
         package var due: Date?
+        /// When a request that is held for `trust` or `auth`, or another one that is held for the same cause, is tried next;
+        /// otherwise `nil`.
+        package var nextTry: Date?
         /// When the queue gives up the request.
         package var expires: Date?
         package var finished: Date?
@@ -61,6 +64,9 @@ extension ControlMessage {
         package var laneClosedUntil: Date?
         /// The status of the response whose `Retry-After` closed the lane; `nil` if failures closed it.
         package var laneClosedBy: Int?
+
+        /// The end of ``reason`` if the server rejected the request with 401 and the request has no credential.
+        package static let noCredential = "the request has no credential"
     }
 
     /// The response to `GET /v1/requests/{id}`.

@@ -133,7 +133,7 @@ extension QueuedRequest {
         if let holdReason {
             // If a user holds a request, the error is that of the last attempt, which is not the cause.
             let held = "\(QueuedReason.held(holdReason))"
-            return holdReason == .user ? held : withCause(held)
+            return holdReason == .user ? held : withCause(held) + (lacksCredential ? Self.noCredential : "")
         }
         switch state {
         case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
@@ -152,6 +152,11 @@ extension QueuedRequest {
         case let waitReason?: return waitReason.words(at: Date())
         }
     }
+
+    /// Whether a server rejected the request because it has no credential.
+    private var lacksCredential: Bool { holdReason == .auth && credential == nil && status == 401 }
+
+    private static let noCredential = "; \(ControlMessage.Entry.noCredential)"
 
     /// Adds the last error to a reason, because the error is the cause.
     private func withCause(_ reason: String) -> String { reason + (lastError.map { ": \($0)" } ?? "") }
@@ -220,6 +225,7 @@ extension ControlMessage.Entry {
             deferrals: request.deferrals,
             created: request.created,
             due: request.due,
+            nextTry: request.nextTry,
             expires: request.expires,
             finished: request.finished,
             status: request.status,

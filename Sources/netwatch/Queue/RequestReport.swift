@@ -35,6 +35,7 @@ struct RequestReport {
             ("error", errorText),
             ("waits", WaitText.description(request, isBusy: details.busyUntil != nil)),
             ("held", HoldText.description(request.holdReason, request.reason)),
+            ("next try", request.nextTry.map(moment)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
             ("window", request.windowOpens.map { "opens \(moment($0))" }),
             ("key", details.idempotencyKey),

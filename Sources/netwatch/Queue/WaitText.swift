@@ -9,6 +9,8 @@ enum WaitText {
         case "retry", "budget", "time": entry.due
         case "lane", "resources": entry.laneClosedUntil
         case "constraint": entry.windowOpens
+        // Of held requests, it is the time of the next try.
+        case nil: entry.nextTry
         default: nil
         }
     }
