@@ -40,6 +40,9 @@ package enum Directory {
         try systemCall("fsync \(path)") { fsync(directory.rawValue) }
     }
 
+    /// Syncs the directory that contains a file.
+    package static func syncParent(of path: String) throws(SystemError) { try sync(parent(of: path)) }
+
     /// Returns the names in a directory, without `.` and `..`, in no particular order.
     ///
     /// - Parameters:
