@@ -16,6 +16,15 @@ extension OfflineQueue {
         try await store.archive.inspect()
     }
 
+    /// Checks the structure of the database for a limited time, without its rows and the bodies in the spool. Delays no
+    /// writer.
+    ///
+    /// - Parameter limit: The time after which the check ends.
+    /// - Throws: ``QueueError`` of the store. `CancellationError` if the queue stops.
+    package nonisolated func quickCheck(within limit: Duration) async throws -> QuickCheck {
+        try await store.archive.quickCheck(within: limit)
+    }
+
     /// Checks the database's log before a queue is opened, because opening the queue would drop damaged commits.
     ///
     /// Does nothing if a process has the queue open.

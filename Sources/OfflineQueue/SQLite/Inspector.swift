@@ -30,6 +30,9 @@ final class Inspector: Sendable {
         database.interrupt()
     }
 
+    /// Whether ``end()`` was called.
+    private var hasEnded: Bool { isEnded.withLock { $0 } }
+
     /// Closes the connection. Blocks.
     func close() { try? database.close() }
 
@@ -105,7 +108,7 @@ final class Inspector: Sendable {
     private func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        guard !isEnded.withLock({ $0 }) else { throw CancellationError() }
+        guard !hasEnded else { throw CancellationError() }
         return try await DispatchQueue.global().run { [self] in
             do {
                 return try database.writeWithoutTransaction(body)
@@ -119,6 +122,23 @@ final class Inspector: Sendable {
 // MARK: - The database as a whole
 
 extension Inspector {
+    /// Runs SQLite's check of the structure without the content of indexes, until the limit is reached.
+    ///
+    /// SQLite before 3.40 notices the limit only after it has read all pages.
+    func quickCheck(within limit: Duration) async throws -> QuickCheck {
+        do {
+            return try await read { database in
+                let timeLimit = StatementTimeLimit(of: database, limit)
+                defer { timeLimit.end() }
+                let found = try String.fetchOne(database, sql: "PRAGMA quick_check(1)")
+                return found.map { $0 == "ok" ? .noDamage : .damaged($0.replacing("\n", with: " ")) }
+                    ?? .unfinished
+            }
+        } catch is CancellationError where !hasEnded {
+            return .unfinished
+        }
+    }
+
     /// Runs SQLite's own checks of the database's structure. Also checks that the counters, which are used to enforce
     /// the limits, match the rows.
     func structure() async throws -> QueueVerification {

@@ -51,35 +51,51 @@ extension SQLiteQueueStore: QueueArchive {
     }
 
     package func inspect() async throws -> QueueVerification {
+        try await withInspector { inspector in
+            var report = try await inspector.inspect(self.spool) { self.isFileNamed($0) }
+            report.add(opened: self.openedLog, current: try await self.currentLog())
+            return report
+        }
+    }
+
+    package func quickCheck(within limit: Duration) async throws -> QuickCheck {
         do {
-            return try await inspectDatabase()
+            return try await withInspector { try await $0.quickCheck(within: limit) }
+        } catch let error where StoreFault.isDamage(error) {
+            return .damaged(StoreFault.words(error))
+        }
+    }
+
+    /// Opens a connection for an inspection, and closes it at the end.
+    private func withInspector<Value: Sendable>(
+        _ inspect: (Inspector) async throws -> Value
+    ) async throws -> Value {
+        do {
+            let inspector = try await DispatchQueue.global().run { [environment] in
+                try Inspector(database: "\(environment.directory)/queue.sqlite", sealer: environment.sealer)
+            }
+            let result: Result<Value, any Error>
+            do {
+                result = .success(try await whileRecorded(inspector, inspect))
+            } catch {
+                result = .failure(error)
+            }
+            // Closing the last connection writes the log to the database and removes the log. The store must close the
+            // last connection, so the inspector closes its own now instead of when its last reference is released.
+            await DispatchQueue.global().run { inspector.close() }
+            return try result.get()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN {
             throw StoreFault(error).error(path: "\(environment.directory)/queue.sqlite")
         }
     }
 
-    private func inspectDatabase() async throws -> QueueVerification {
-        let inspector = try await DispatchQueue.global().run { [environment] in
-            try Inspector(database: "\(environment.directory)/queue.sqlite", sealer: environment.sealer)
-        }
-        let report: Result<QueueVerification, any Error>
-        do {
-            report = .success(try await inspect(with: inspector))
-        } catch {
-            report = .failure(error)
-        }
-        // Closing the last connection writes the log to the database and removes the log. The store must close the last
-        // connection, so the inspector closes its own now instead of when its last reference is released.
-        await DispatchQueue.global().run { inspector.close() }
-        return try report.get()
-    }
-
-    private func inspect(with inspector: Inspector) async throws -> QueueVerification {
+    private func whileRecorded<Value>(
+        _ inspector: Inspector,
+        _ inspect: (Inspector) async throws -> Value
+    ) async throws -> Value {
         try beginInspection(inspector)
         defer { endInspection(inspector) }
-        var report = try await inspector.inspect(spool) { self.isFileNamed($0) }
-        report.add(opened: openedLog, current: try await currentLog())
-        return report
+        return try await inspect(inspector)
     }
 
     /// Reads the write-ahead log while no commit is in progress.

@@ -196,9 +196,10 @@ extension StoreTransaction {
 
     /// Throws if the request would use the disk space that is reserved for storing outcomes.
     private func checkDisk(for new: NewRequest) throws {
-        // A row takes more space in the database than it has bytes, hence the factor 2. A spooled body is already on
-        // the disk.
-        guard let disk = try availableDiskSpace(), disk.room < 2 * new.rowSize else { return }
+        // A spooled body is already on the disk.
+        guard let disk = try availableDiskSpace(),
+            disk.room < AvailableDiskSpace.space(forRowOf: new.rowSize)
+        else { return }
         throw QueueError(
             .queueFull,
             "\(disk.free) bytes of disk space are free; \(disk.reserve) must stay free to store outcomes",
@@ -213,6 +214,12 @@ extension StoreTransaction {
         /// The space for new rows that leaves the reserve free. Negative if other programs have used part of the
         /// reserve.
         let room: Int64
+
+        /// Whether there is no room for a request with the largest body that is stored in a row.
+        var isFull: Bool { room < Self.space(forRowOf: Int64(StoredBody.maximumInlineBytes)) }
+
+        /// Returns the space that a row with this number of bytes takes in the database, which is more than the bytes.
+        static func space(forRowOf bytes: Int64) -> Int64 { 2 * bytes }
     }
 
     /// Returns the disk space for new rows; `nil` if the file system does not report its free space.

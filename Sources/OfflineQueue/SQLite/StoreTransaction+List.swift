@@ -224,6 +224,7 @@ extension StoreTransaction {
         let meta = try row("SELECT requests, bytes, is_paused FROM meta")!
         let oldest = try row("SELECT created_at FROM request ORDER BY seq LIMIT 1")
         let pages = try row(StoreStatements.pages)!
+        let disk = try availableDiskSpace()
         return try QueueStatistics(
             counts: try counts(),
             requests: meta["requests"],
@@ -235,7 +236,9 @@ extension StoreTransaction {
             closedLanes: try closedLanes(in: .all),
             completions: try waitingCompletions(),
             databaseBytes: pages["size"],
-            freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0,
+            freeBytes: disk?.free ?? 0,
+            diskReserve: disk?.reserve ?? 0,
+            isDiskFull: disk?.isFull ?? false,
             encryption: try keyUse(requests: meta["requests"])
         )
     }

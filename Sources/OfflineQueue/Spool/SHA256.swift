@@ -1,7 +1,7 @@
 internal import CNetwatchCrypto
 internal import Foundation
 internal import Glibc
-internal import NetwatchEventLoop
+package import NetwatchEventLoop
 internal import NetwatchTransport
 
 /// A SHA-256 digest (FIPS 180-4).
@@ -13,6 +13,15 @@ package struct SHA256Digest: Hashable, Sendable {
 
     fileprivate init(bytes: [UInt8]) {
         self.bytes = bytes
+    }
+
+    /// Computes the digest of `bytes`.
+    ///
+    /// - Throws: ``SystemError`` if SHA-256 is not available; see ``SHA256/make()``.
+    package init(of bytes: [UInt8]) throws(SystemError) {
+        var hash = try SHA256.make()
+        bytes.withUnsafeBytes { hash.update($0) }
+        self = hash.finish()
     }
 
     /// Parses 64 hexadecimal digits in lower case. Returns `nil` for any other text.

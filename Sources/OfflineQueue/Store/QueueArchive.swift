@@ -34,6 +34,9 @@ package protocol QueueArchive: ArchiveRows {
 
     /// Checks the whole store without changing it.
     func inspect() async throws -> QueueVerification
+
+    /// Checks the structure of the store for a limited time, without its rows and bodies.
+    func quickCheck(within limit: Duration) async throws -> QuickCheck
 }
 
 /// A row of an export: a stored request with its body, or the error if it cannot be read.

@@ -43,6 +43,11 @@ public struct QueueStatistics: Hashable, Sendable {
     public let databaseBytes: Int64
     /// The number of free bytes in the queue's file system.
     public let freeBytes: Int64
+    /// The number of bytes that new requests leave free: ``QueueLimits/diskReserve``, or less on a small file system.
+    public let diskReserve: Int64
+    /// Whether too little of the file system is free for a new request with a body of 64 KiB. The queue then refuses
+    /// such requests, and soon all new ones.
+    public let isDiskFull: Bool
     /// The number of stored requests for each encryption key, including finished requests. The first element counts the
     /// unencrypted requests. The others are sorted by the id of the key. The current key is listed even if no request
     /// uses it. If the queue accepts no requests because its key is missing, this key is listed, too. Empty if the

@@ -90,16 +90,39 @@ internal import Testing
         #expect(report.findings.contains { $0.message.contains("missing from index request_file") })
     }
 
+    /// Damages a page that opening the store does not read.
+    private func damagePage() throws {
+        let pages = try rootPages(of: directory)
+        let path = "\(directory.path)/queue.sqlite"
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.seek(toOffset: UInt64(pages["body"]! - 1) * 4096)
+        try file.write(contentsOf: Data(repeating: 0xee, count: 4096))
+        try file.close()
+    }
+
+    @Test func `a quick check finds a damaged page while the queue runs, and ends at its time limit`()
+        async throws
+    {
+        try await populated()
+        try await withQueue(directory) { queue, _ in
+            #expect(try await queue.quickCheck(within: .seconds(60)) == .noDamage)
+            #expect(try await queue.quickCheck(within: .zero) == .unfinished)
+            // The limit of one check has no effect on the next one.
+            #expect(try await queue.quickCheck(within: .seconds(60)) == .noDamage)
+            try damagePage()
+            let damaged = try await queue.quickCheck(within: .seconds(60))
+            guard case .damaged(let damage) = damaged else { throw QueueError(.storeFailed, "\(damaged)") }
+            #expect(!damage.contains("\n"))
+        }
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        await store.close()
+        #expect(await errorCode { _ = try await store.quickCheck(within: .seconds(60)) } == .stopped)
+    }
+
     @Test func `a damaged page is detected while the queue runs`() async throws {
         try await populated()
         try await withQueue(directory) { queue, _ in
-            // Damages a page that opening the store does not read.
-            let pages = try rootPages(of: directory)
-            let path = "\(directory.path)/queue.sqlite"
-            let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-            try file.seek(toOffset: UInt64(pages["body"]! - 1) * 4096)
-            try file.write(contentsOf: Data(repeating: 0xee, count: 4096))
-            try file.close()
+            try damagePage()
             let unused = String(repeating: "0", count: 32)
             try Data().write(to: URL(filePath: "\(directory.path)/spool/\(unused)"))
             let report = try await queue.verify()

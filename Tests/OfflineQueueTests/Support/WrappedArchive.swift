@@ -27,4 +27,8 @@ extension WrappedArchive {
     }
 
     func inspect() async throws -> QueueVerification { try await inner.archive.inspect() }
+
+    func quickCheck(within limit: Duration) async throws -> QuickCheck {
+        try await inner.archive.quickCheck(within: limit)
+    }
 }
