@@ -109,6 +109,17 @@ static inline int netwatch_clock_state(void) {
     return adjtimex(timex);
 }
 
+// memfd_create(2), and the seals of fcntl(2) that keep the content of such a file from changing.
+static const unsigned int MFD_CLOEXEC = 1;
+static const unsigned int MFD_ALLOW_SEALING = 2;
+static const int F_ADD_SEALS = 1033;
+static const int F_GET_SEALS = 1034;
+static const int F_SEAL_SEAL = 1;
+static const int F_SEAL_SHRINK = 2;
+static const int F_SEAL_GROW = 4;
+static const int F_SEAL_WRITE = 8;
+extern int memfd_create(const char *name, unsigned int flags);
+
 // ioctl_ficlone(2). Creates a copy of a file that shares its blocks with the original until one of them changes.
 // ioctl(2) is variadic, which Swift does not import.
 //

@@ -79,7 +79,7 @@ struct DocumentedCommands: Sendable {
                     "Move to another machine", "Move to another machine", "Upgrade and downgrade",
                     "Repair a damaged store",
                 ]
-            ),
+            ) + [DocumentedCommands("Fields of the journal", .script("scripts/check-systemd"))],
         "docs/tutorial.md": suite(
             "TutorialTests",
             [

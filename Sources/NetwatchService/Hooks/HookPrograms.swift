@@ -25,7 +25,8 @@ actor HookPrograms {
         let earlier = runs[program] ?? []
         guard earlier.count < Self.mostRuns else {
             logger.warning(
-                "the program `\(program.path)` of a hook is not run for `\(alert.host)`: too many runs wait"
+                "the program `\(program.path)` of a hook is not run for `\(alert.host)`: too many runs wait",
+                metadata: alert.fields
             )
             return
         }
@@ -60,7 +61,10 @@ actor HookPrograms {
             environment: Self.environment.merging(alert.environment) { $1 },
             timeout: program.timeout
         ) { [logger] in
-            logger.warning("the program `\(program.path)` of a hook exceeded its timeout")
+            logger.warning(
+                "the program `\(program.path)` of a hook exceeded its timeout",
+                metadata: alert.fields
+            )
         }
         log(result, of: program, for: alert)
     }
@@ -74,12 +78,14 @@ actor HookPrograms {
         case .success(.exited(0)): break
         case .success(let ending):
             logger.warning(
-                "the program `\(program.path)` of a hook failed for host `\(alert.host)`: \(ending)"
+                "the program `\(program.path)` of a hook failed for host `\(alert.host)`: \(ending)",
+                metadata: alert.fields
             )
         case .failure(let error):
             let (event, reason) = (alert.event.rawValue, errnoDescription(error.errno))
             logger.warning(
-                "the program `\(program.path)` of a hook was not run for host `\(alert.host)` (\(event)): \(reason)"
+                "the program `\(program.path)` of a hook was not run for host `\(alert.host)` (\(event)): \(reason)",
+                metadata: alert.fields
             )
         }
     }

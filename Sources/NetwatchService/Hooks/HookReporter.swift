@@ -166,7 +166,8 @@ package actor HookReporter {
             }
         } catch {
             logger.warning(
-                "the webhook for host `\(alert.host)` (\(alert.event.rawValue)) was not queued: \(error)"
+                "the webhook for host `\(alert.host)` (\(alert.event.rawValue)) was not queued: \(error)",
+                metadata: alert.fields
             )
         }
     }

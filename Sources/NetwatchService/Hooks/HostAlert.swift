@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Logging
 internal import OfflineQueue
 
 /// What a hook reports: a host is down, or up again.
@@ -43,6 +44,9 @@ struct HostAlert: Hashable, Sendable {
 // MARK: - Forms
 
 extension HostAlert {
+    /// The fields of log entries about the alert.
+    var fields: Logger.Metadata { .fields([.host: host, .cause: cause.rawValue]) }
+
     /// The variables of a program's environment: `NETWATCH_EVENT` and so on. Each value is one line.
     var environment: [String: String] {
         Dictionary(

@@ -49,25 +49,46 @@ actor QueueLog {
     private func write(_ event: QueueEvent) {
         let host = event.host ?? "", id = event.requestID ?? ""
         let reason = event.reason.map { ": \($0.oneLine(upTo: Self.longestText))" } ?? ""
+        let fields = fields(of: event)
         switch (event.kind, event.holdReason) {
         case (.held, .user?):
-            logger.info("request `\(id)` to `\(host)` is held until a user releases it\(reason)")
+            logger.info(
+                "request `\(id)` to `\(host)` is held until a user releases it\(reason)",
+                metadata: fields
+            )
         case (.held, let hold):
             let cause = hold?.rawValue ?? "an unknown reason"
-            logger.warning("request `\(id)` to `\(host)` is held for `\(cause)`\(reason)")
-        case (.laneClosed, _), (.laneOpened, _): writeLane(event, host)
-        default: logger.warning("request `\(id)` to `\(host)` was given up\(reason)")
+            logger.warning("request `\(id)` to `\(host)` is held for `\(cause)`\(reason)", metadata: fields)
+        case (.laneClosed, _), (.laneOpened, _): writeLane(event, host, fields)
+        default: logger.warning("request `\(id)` to `\(host)` was given up\(reason)", metadata: fields)
         }
     }
 
-    private func writeLane(_ event: QueueEvent, _ host: String) {
-        let label = event.lane.map { " `\($0.oneLine(upTo: Self.longestText))`" } ?? ""
+    private func writeLane(_ event: QueueEvent, _ host: String, _ fields: Logger.Metadata) {
+        let label = label(of: event).map { " `\($0)`" } ?? ""
         let owner = event.submitter.map { " of the user \($0)" } ?? ""
         guard let due = event.due?.rfc3339 else {
-            logger.notice("the lane\(label)\(owner) to `\(host)` is open again")
+            logger.notice("the lane\(label)\(owner) to `\(host)` is open again", metadata: fields)
             return
         }
         let cause = event.status.map { "HTTP \($0)" } ?? "a response"
-        logger.notice("the lane\(label)\(owner) to `\(host)` is closed until \(due) by \(cause)")
+        logger.notice("the lane\(label)\(owner) to `\(host)` is closed until \(due) by \(cause)", metadata: fields)
+    }
+
+    private func label(of event: QueueEvent) -> String? {
+        event.lane.map { $0.oneLine(upTo: Self.longestText) }
+    }
+
+    private func fields(of event: QueueEvent) -> Logger.Metadata {
+        let status = event.status.map { "HTTP \($0)" }
+        let cause: String? =
+            switch event.kind {
+            case .held: event.holdReason?.rawValue
+            case .expired: event.kind.rawValue
+            default: status
+            }
+        return .fields([
+            .host: event.host, .requestID: event.requestID, .lane: label(of: event), .cause: cause,
+        ])
     }
 }

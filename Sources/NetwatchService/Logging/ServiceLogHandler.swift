@@ -1,4 +1,3 @@
-internal import Glibc
 package import Logging
 internal import NetwatchEventLoop
 
@@ -14,17 +13,18 @@ package final class LogThreshold: Sendable {
     }
 }
 
-/// Logs to standard error. If that is the journal of systemd, each line begins with its priority (`sd-daemon(3)`), and
-/// has no time, because the journal adds it.
+/// Logs to the journal of systemd if standard error is connected to it, otherwise lines to standard error. An entry of
+/// the journal has a priority and ``LogField``s, and no time, because the journal adds it.
 package struct ServiceLogHandler: LogHandler {
     private let threshold: LogThreshold
-    private let isJournal: Bool
+    private let journal: Journal?
     private var stream: StreamLogHandler
 
-    /// - Parameter isJournal: Whether standard error is the journal. Default: whether `JOURNAL_STREAM` names it.
-    package init(label: String, threshold: LogThreshold, isJournal: Bool = Self.isStandardErrorJournal) {
+    /// - Parameter journal: The journal; `nil` if standard error is not connected to it. Default: whether
+    ///   `JOURNAL_STREAM` names standard error.
+    package init(label: String, threshold: LogThreshold, journal: Journal? = Journal.ofStandardError()) {
         self.threshold = threshold
-        self.isJournal = isJournal
+        self.journal = journal
         stream = .standardError(label: label)
         stream.logLevel = .trace
     }
@@ -45,33 +45,21 @@ package struct ServiceLogHandler: LogHandler {
     }
 
     package func log(event: LogEvent) {
-        guard isJournal else { return stream.log(event: event) }
-        let values = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }
-        let text = (["\(event.message)"] + values.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let output = lines.map { "<\(event.level.priority)>\($0)\n" }.joined()
-        // One call per event, so that lines of different threads do not mix.
-        _ = output.withCString { write(STDERR_FILENO, $0, strlen($0)) }
-    }
-
-    /// Whether `JOURNAL_STREAM` has the device and the inode of standard error (`systemd.exec(5)`).
-    package static var isStandardErrorJournal: Bool {
-        var status = stat()
-        guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return false }
-        return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
-    }
-}
-
-extension Logger.Level {
-    /// The priority in `syslog(3)`.
-    fileprivate var priority: Int {
-        switch self {
-        case .trace, .debug: 7
-        case .info: 6
-        case .notice: 5
-        case .warning: 4
-        case .error: 3
-        case .critical: 2
+        guard let journal else {
+            var line = event
+            line.metadata = event.metadata?.filter { LogField(rawValue: $0.key) == nil }
+            return stream.log(event: line)
         }
+        var pairs: [String] = []
+        var fields: [LogField: String] = [:]
+        let values = metadata.merging(event.metadata ?? [:]) { $1 }
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            if let field = LogField(rawValue: key) {
+                fields[field] = "\(value)"
+            } else {
+                pairs.append("\(key)=\(value)")
+            }
+        }
+        journal.log(event.level, (["\(event.message)"] + pairs).joined(separator: " "), fields)
     }
 }

@@ -190,7 +190,10 @@ package actor HostMonitor {
             )
             watches[host.name] = id
         } catch {
-            logger.error("host `\(host.name)` cannot be watched: \(error)")
+            logger.error(
+                "host `\(host.name)` cannot be watched: \(error)",
+                metadata: .fields([.host: host.name])
+            )
         }
     }
 
@@ -265,16 +268,20 @@ package actor HostMonitor {
 
     private func log(_ change: HostTracker.Change, of name: String) {
         let reason = change.reason.map { ": \($0)" } ?? ""
+        let fields = Logger.Metadata.fields([.host: name])
         switch (change.old, change.new) {
         case (_, .down(let cause)):
-            logger.warning("host `\(name)` is down (\(cause.rawValue))\(reason)")
+            logger.warning(
+                "host `\(name)` is down (\(cause.rawValue))\(reason)",
+                metadata: .fields([.host: name, .cause: cause.rawValue])
+            )
         case (.down, .up):
             let start = change.oldSince?.wall(at: change.time)
             let since = start.map { "; it was down since \(Date(milliseconds: $0).rfc3339)" } ?? ""
-            logger.notice("host `\(name)` is up\(since)")
-        case (_, .up): logger.notice("host `\(name)` is up")
+            logger.notice("host `\(name)` is up\(since)", metadata: fields)
+        case (_, .up): logger.notice("host `\(name)` is up", metadata: fields)
         case (.unknown, .unknown): break
-        case (_, .unknown): logger.info("host `\(name)` is unknown\(reason)")
+        case (_, .unknown): logger.info("host `\(name)` is unknown\(reason)", metadata: fields)
         }
     }
 
