@@ -19,7 +19,10 @@ extension NetwatchDaemon {
         logFailure(notifier.notify(.reloading))
         defer { logFailure(notifier.notify(.ready)) }
         do {
-            return try await apply(try reread(), to: parts)
+            let new = try await inUse.read()
+            let outcome = try await apply(new, to: parts)
+            await keep(new.values)
+            return outcome
         } catch {
             let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
             for fault in faults { logger.error("\(fault)") }
@@ -42,20 +45,21 @@ extension NetwatchDaemon {
         threshold.level = new.logLevel
         await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)
-        let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
+        let keys = inUse.apply(new.values)
         logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
         if !keys.isEmpty {
             let list = keys.map { "`\($0)`" }.joined(separator: ", ")
             logger.warning("these settings change only when the service is restarted: \(list)")
         }
-        return .applied(hosts: new.hosts.count, restartKeys: keys, replacedKeys: replacedKeys(of: new))
+        return .applied(hosts: new.hosts.count, restartKeys: keys, replacedKeys: replacedKeys(of: new.values))
     }
 
     /// Returns the keys that environment variables replace and whose values in files have changed since the start. Logs
     /// a warning about them.
-    private func replacedKeys(of new: ServiceConfiguration) -> [String] {
+    private func replacedKeys(of new: ConfigurationValues) -> [String] {
+        let old = configuration.values.replaced
         let replaced = SettingTable.settings.filter { setting in
-            new.replacedValues[setting.path].map { $0 != configuration.replacedValues[setting.path] } ?? false
+            new.replaced[setting.path].map { $0 != old[setting.path] } ?? false
         }
         if !replaced.isEmpty {
             let list = replaced.map { "`\($0.path)` (`\($0.variable)`)" }.joined(separator: ", ")

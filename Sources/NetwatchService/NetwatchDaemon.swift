@@ -10,23 +10,23 @@ package struct NetwatchDaemon: Sendable {
     let configuration: ServiceConfiguration
     let logger: Logger
     let threshold: LogThreshold
-    let reread: @Sendable () throws(InvalidConfiguration) -> ServiceConfiguration
+    let inUse: ConfigurationInUse
     let notifier = SystemdNotifier.fromEnvironment()
     private let inherited: InheritedSockets.Uses
 
     /// - Parameters:
     ///   - threshold: The threshold of the logger, which a reload sets.
-    ///   - reread: Reads the configuration again, for a reload.
+    ///   - inUse: The same configuration, with what reads it again for a reload.
     package init(
         configuration: ServiceConfiguration,
         logger: Logger,
         threshold: LogThreshold,
-        reread: @escaping @Sendable () throws(InvalidConfiguration) -> ServiceConfiguration
+        inUse: ConfigurationInUse
     ) {
         self.configuration = configuration
         self.logger = logger
         self.threshold = threshold
-        self.reread = reread
+        self.inUse = inUse
         inherited = InheritedSockets.fromEnvironment().uses(
             control: configuration.socket,
             web: configuration.web
@@ -42,6 +42,7 @@ package struct NetwatchDaemon: Sendable {
     /// - Throws: ``InvalidCredentialDirectory``, ``QueueError`` if the store cannot be opened or fails later,
     ///   ``ControlSocketError`` if the control socket cannot be opened.
     package func run(until stop: AsyncStream<Void>, reloads: AsyncStream<Void>) async throws {
+        logFallback()
         ProcessLimits.returnLargeBlocks()
         let descriptors = ProcessLimits.raiseDescriptors()
         let credentials = CredentialDirectory(path: configuration.credentials)
@@ -117,7 +118,13 @@ package struct NetwatchDaemon: Sendable {
             logger: logger
         )
         let view = HostsView(monitor: hosts, history: history)
-        let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
+        let state = ServiceState(
+            queue: queue,
+            monitor: monitor,
+            hosts: view,
+            version: configuration.version,
+            configuration: inUse
+        )
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
         let defaults = RequestDefaults(configuration.requestDefaults)
         let server = try makeServer(state.routes(access: access, defaults: defaults), access, limits)
@@ -159,6 +166,7 @@ package struct NetwatchDaemon: Sendable {
         let status = await announceReady(state)
         async let _ = reportStatus(of: state, after: status)
         await logEncryption(of: queue)
+        if inUse.fallback == nil { await keep(configuration.values) }
         let failure = await firstFailure(of: queue, until: stop)
         state.readiness.phase = .stopping
         logFailure(notifier.notify(.stopping))

@@ -20,6 +20,11 @@ struct ServeCommand: AsyncParsableCommand {
             NETWATCH_QUEUE_INFLIGHT, and these replace the values of the configuration files; see `netwatch config`. \
             SIGHUP makes the service read these files again.
 
+            If these files or variables have a fault, the service starts with its last good configuration, \
+            last-good.toml in the state directory. `netwatch status`, `netwatch doctor`, the status page, a metric \
+            and the log report that. If standard error is a terminal and NOTIFY_SOCKET is not set, a person sees the \
+            fault, and the command ends with 78.
+
             SIGTERM and SIGINT stop the service. It waits up to 3 s (`queue.stop-timeout`) for requests in flight, \
             and then ends their attempts. An attempt that was ended does not count, and its request stays in the \
             queue. A request that must not be sent twice is held if part of it may have been sent.
@@ -28,8 +33,8 @@ struct ServeCommand: AsyncParsableCommand {
             socket could not be opened; 64 for wrong arguments; 75 if the group database cannot be read; 78 if a \
             restart cannot help: the store is damaged, belongs to another program or a newer netwatch, or was \
             removed, moved or replaced while the service ran; the database is missing; the configuration has \
-            faults; the directory of credentials or the file of encryption keys cannot be used; or libcurl uses \
-            another major version of OpenSSL than netwatch.
+            faults and there is no last good one, or a person sees them; the directory of credentials or the file \
+            of encryption keys cannot be used; or libcurl uses another major version of OpenSSL than netwatch.
             """
     )
 
@@ -127,19 +132,18 @@ struct ServeCommand: AsyncParsableCommand {
         )
         base.encryptionKey = (encryptionKey ?? paths.encryptionKeyFile)?.absolutePath
         base.version = Netwatch.configuration.version
-        let files = try file.reading { () throws(InvalidConfiguration) in
-            try file.files.read(into: base)
-        }
-        let configuration = applyOptions(to: files.configuration)
-        try StoreDirectory.requireDatabase(in: configuration.stateDirectory)
-        let threshold = LogThreshold(configuration.logLevel)
+        let start = try file.reading { () throws(InvalidConfiguration) in try startConfiguration(base) }
+        try StoreDirectory.requireDatabase(in: start.configuration.stateDirectory)
+        let threshold = LogThreshold(start.configuration.logLevel)
+        let path = file.files.path.absolutePath
         let daemon = NetwatchDaemon(
-            configuration: configuration,
+            configuration: start.configuration,
             logger: Logger(label: "netwatch") { ServiceLogHandler(label: $0, threshold: threshold) },
-            threshold: threshold
-        ) { [self, base] () throws(InvalidConfiguration) in
-            applyOptions(to: try file.files.read(into: base).configuration)
-        }
+            threshold: threshold,
+            inUse: ConfigurationInUse(start, path: path) { [self, base] () throws(InvalidConfiguration) in
+                try configuration(base)
+            }
+        )
         let (stop, continuation) = AsyncStream.makeStream(of: Void.self)
         let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Their default action would end the service.
@@ -153,7 +157,7 @@ struct ServeCommand: AsyncParsableCommand {
         let failure = ServeFailure(
             isDirectoryNamed: stateDir != nil,
             isSocketNamed: self.socket != nil,
-            webPlace: web == nil ? files.place(of: "web.listen") : nil
+            webPlace: web == nil ? start.place(of: "web.listen") : nil
         )
         do {
             try await daemon.run(until: stop, reloads: reloads)
@@ -175,14 +179,41 @@ struct ServeCommand: AsyncParsableCommand {
         return endedChildren
     }
 
-    /// Replaces the values of files and environment variables with those of options.
-    private func applyOptions(to configuration: ServiceConfiguration) -> ServiceConfiguration {
-        var configuration = configuration
+    /// Reads the configuration files and the environment variables, or the last good configuration. Options replace
+    /// their values.
+    private func startConfiguration(
+        _ base: ServiceConfiguration
+    ) throws(InvalidConfiguration) -> StartConfiguration {
+        let lastGood = LastGoodConfiguration(stateDirectory: base.stateDirectory)
+        var start = try StartConfiguration.reading(
+            file.files,
+            into: base,
+            replacedBy: Self.isWatchedByPerson ? nil : lastGood
+        )
+        applyOptions(to: &start.configuration)
+        return start
+    }
+
+    /// Reads the configuration files and the environment variables again. Options replace their values.
+    private func configuration(
+        _ base: ServiceConfiguration
+    ) throws(InvalidConfiguration) -> ServiceConfiguration {
+        var configuration = try file.files.read(into: base).configuration
+        applyOptions(to: &configuration)
+        return configuration
+    }
+
+    private func applyOptions(to configuration: inout ServiceConfiguration) {
         configuration.portalProbe = portalProbe ?? configuration.portalProbe
         configuration.web = web ?? configuration.web
         configuration.logLevel = logLevel ?? configuration.logLevel
         pacing.apply(to: &configuration.queue)
-        return configuration
+    }
+
+    /// Whether a person can see the faults of the configuration now, and correct them. `INVOCATION_ID` and
+    /// `JOURNAL_STREAM` do not tell: shells in terminals that systemd has started inherit them.
+    private static var isWatchedByPerson: Bool {
+        isatty(STDERR_FILENO) == 1 && !SystemdNotifier.fromEnvironment().hasManager
     }
 }
 

@@ -36,7 +36,13 @@ internal import Testing
         let monitor = PathMonitor()
         let hosts = HostMonitor(monitor: monitor, history: nil, logger: .recording(Recorder()))
         let view = HostsView(monitor: hosts, history: nil)
-        let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: "1.2.3")
+        let state = ServiceState(
+            queue: queue,
+            monitor: monitor,
+            hosts: view,
+            version: "1.2.3",
+            configuration: ConfigurationInUse()
+        )
         // The sessions of all tests share a thread, so this test blocks the thread of a separate engine.
         let engine = try TransferEngine()
         let blockade = Recorder<String>(), reports = Recorder<String>(), otherReports = Recorder<String>()

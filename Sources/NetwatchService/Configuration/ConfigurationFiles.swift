@@ -43,9 +43,6 @@ package struct ConfigurationFiles: Sendable {
         }
         let origins: [String: ConfigurationReader.Origin]
         let tables: [ConfigurationReader.ArrayTable]
-
-        /// Returns the file with its line, or the variable, that sets a key; `nil` if the default applies.
-        package func place(of key: String) -> String? { origins[key]?.place }
     }
 
     /// Reads the files and the environment variables.
@@ -68,14 +65,15 @@ package struct ConfigurationFiles: Sendable {
         }
         reader.read(environment: environment)
         reader.finish()
+        var values = reader.values
+        values.files = files
         let problems = unreadable + reader.problems
         guard problems.isEmpty else {
             let sources = candidates.map(\.0) + SettingTable.settings.map(\.variable)
-            throw InvalidConfiguration(problems, inOrderOf: sources)
+            throw InvalidConfiguration(problems, inOrderOf: sources, values: values)
         }
         var configuration = reader.configuration
-        configuration.settings = reader.origins.mapValues(\.text)
-        configuration.replacedValues = reader.replacedValues
+        configuration.values = values
         return Result(
             configuration: configuration,
             path: path,

@@ -22,14 +22,33 @@ package struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible
 package struct InvalidConfiguration: Error, Hashable, Sendable, CustomStringConvertible {
     package let problems: [ConfigurationProblem]
     /// Whether the same configuration may be accepted later.
-    package var isTemporary: Bool { problems.allSatisfy(\.isTemporary) }
+    package let isTemporary: Bool
+    /// The values without faults, which are not used either.
+    let values: ConfigurationValues
 
-    /// - Parameter sources: The sources, in the order in which they are read. Faults of other sources come first.
-    init(_ problems: [ConfigurationProblem], inOrderOf sources: [String]) {
+    /// - Parameters:
+    ///   - sources: The sources, in the order in which they are read. Faults of other sources come first.
+    ///   - values: The values without faults. Default: none.
+    init(
+        _ problems: [ConfigurationProblem],
+        inOrderOf sources: [String],
+        values: ConfigurationValues = ConfigurationValues()
+    ) {
         func place(_ problem: ConfigurationProblem) -> (Int, UInt32, UInt32) {
             (sources.firstIndex(of: problem.source) ?? -1, problem.line, problem.column)
         }
         self.problems = problems.sorted { place($0) < place($1) }
+        isTemporary = problems.allSatisfy(\.isTemporary)
+        self.values = values
+    }
+
+    /// The faults of a configuration, and then those of the one that should replace it.
+    ///
+    /// They are temporary if those of the replacement are.
+    init(_ error: InvalidConfiguration, replacement: InvalidConfiguration) {
+        problems = error.problems + replacement.problems
+        isTemporary = replacement.isTemporary
+        values = error.values
     }
 
     package var description: String { problems.map(\.description).joined(separator: "\n") }
@@ -89,10 +108,13 @@ struct ConfigurationReader {
     }
 
     /// Reads a file. Its values replace those of earlier files, and its hosts and hooks are added to theirs.
-    mutating func read(_ file: String, _ document: [UInt8]) {
+    ///
+    /// - Parameter limit: The maximum number of bytes. Default: ``ConfigurationFiles/longestFile``.
+    mutating func read(_ file: String, _ document: [UInt8], upTo limit: Int = ConfigurationFiles.longestFile)
+    {
         source = file
-        guard document.count <= ConfigurationFiles.longestFile else {
-            return report("the file has more than \(ConfigurationFiles.longestFile) bytes", at: nil)
+        guard document.count <= limit else {
+            return report("the file has more than \(limit) bytes", at: nil)
         }
         do {
             if case .table(let entries) = try TOMLNode.parse(document).value { read(entries, in: "") }

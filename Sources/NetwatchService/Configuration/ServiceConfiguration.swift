@@ -42,11 +42,8 @@ package struct ServiceConfiguration: Sendable {
     package var web: WebAddress?
     /// The version of netwatch, for clients.
     package var version = ""
-    /// The values of the keys in configuration files and environment variables, as TOML. A reload compares them.
-    package var settings: [String: String] = [:]
-    /// The values of the keys in configuration files that environment variables replace, as TOML. A reload compares
-    /// them.
-    package var replacedValues: [String: String] = [:]
+    /// What configuration files and environment variables have set. A reload compares it.
+    package var values = ConfigurationValues()
 
     package init(stateDirectory: String, socket: String, credentials: String? = nil) {
         self.stateDirectory = stateDirectory

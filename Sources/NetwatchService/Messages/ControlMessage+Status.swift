@@ -16,24 +16,9 @@ extension ControlMessage {
         package var queue: Queue
         /// The last reload of the configuration; `nil` if there was none.
         package var reload: LastReload?
-    }
-
-    /// The last reload of the configuration. The faults are left out, because they are for users with full access.
-    package struct LastReload: Codable, Hashable, Sendable {
-        package var time: Date
-        /// Whether the configuration had faults, so that the service kept the earlier one.
-        package var refused: Bool
-    }
-
-    /// The response to `POST /v1/reload`.
-    package struct Reloaded: Codable, Hashable, Sendable {
-        package var v = ControlMessage.version
-        /// The number of watched hosts.
-        package var hosts: Int
-        /// The keys whose new values apply only after a restart.
-        package var restartKeys: [String]
-        /// The keys whose new values in files have no effect, because environment variables replace them.
-        package var replacedKeys: [String]
+        /// If the service uses its last good configuration, because it could not use its files when it started: when
+        /// that configuration was stored. `nil` otherwise.
+        package var lastGood: Date?
     }
 
     /// The path of this machine to the public Internet.

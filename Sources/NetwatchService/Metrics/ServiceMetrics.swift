@@ -11,6 +11,7 @@ struct ServiceMetrics {
 
     init(
         version: String,
+        isConfigurationCurrent: Bool,
         network: ControlMessage.Network,
         netlink: PathMonitor.Statistics,
         hosts: [HostSnapshot],
@@ -20,6 +21,12 @@ struct ServiceMetrics {
         process: ProcessUsage
     ) {
         output.add("netwatch_build_info", .gauge, "The version of netwatch.", [(["version": version], 1)])
+        output.add(
+            "netwatch_configuration_last_load_successful",
+            .gauge,
+            "Whether the last start or reload applied the configuration files. If not, an earlier configuration is used.",
+            isConfigurationCurrent ? 1 : 0
+        )
         add(network)
         add(netlink)
         add(hosts)

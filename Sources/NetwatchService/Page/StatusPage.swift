@@ -30,6 +30,7 @@ struct StatusPage {
         <main>
         <h1 class="\(isGood ? "up" : "down")">\(sentence)</h1>
         <p class="note">\(TextFormat.time(now))<span id="stale" role="status"></span></p>
+        \(lastGoodNote)
         \(hostSection)
         \(OutageList(outages: outages, now: now).html)
         \(queueSection)
@@ -41,6 +42,14 @@ struct StatusPage {
         </html>
 
         """
+    }
+
+    private var lastGoodNote: HTML {
+        guard let kept = status.lastGood else { return "" }
+        return """
+            <p class="remote">The service cannot use its configuration files, and uses its last good configuration, of \
+            \(TextFormat.time(kept)). The service's log has the reason.</p>
+            """
     }
 
     /// The page is readable by every user of the machine, so it does not list the faults of the configuration.

@@ -22,9 +22,12 @@ struct ServiceRoutes: Sendable {
         ]
     }
 
-    /// The routes that change the service.
-    var changingRoutes: [ControlRouter.Route] {
-        [.init(.POST, "/v1/reload", access: .full, throwing: { _ in try await reload() })]
+    /// The routes of the configuration.
+    var configurationRoutes: [ControlRouter.Route] {
+        [
+            .init(.GET, "/v1/configuration", access: .full, throwing: { _ in await configuration() }),
+            .init(.POST, "/v1/reload", access: .full, throwing: { _ in try await reload() }),
+        ]
     }
 
     /// Responds with 200 if the store can be read; otherwise the error of the store becomes the response.
@@ -38,6 +41,26 @@ struct ServiceRoutes: Sendable {
         try state.readiness.require()
         _ = try await state.queue.counts
         return .text("ready\n")
+    }
+
+    private func configuration() async -> ControlResponse {
+        let inUse = state.configuration
+        let review = await inUse.review()
+        let message = ControlMessage.Configuration(
+            path: inUse.path,
+            faults: review.faults,
+            reloadKeys: review.reloadKeys,
+            restartKeys: review.restartKeys,
+            lastGood: inUse.fallback.map { fallback in
+                ControlMessage.LastGood(
+                    kept: fallback.kept,
+                    faults: fallback.faults,
+                    ignoredKeys: fallback.ignoredKeys
+                )
+            },
+            keepingFailure: inUse.keepingFailure
+        )
+        return .json(message, encoder: ControlMessage.encoder)
     }
 
     private func reload() async throws -> ControlResponse {
@@ -62,6 +85,7 @@ struct ServiceRoutes: Sendable {
     private func metrics() async throws -> ControlResponse {
         let metrics = ServiceMetrics(
             version: state.version,
+            isConfigurationCurrent: await state.isConfigurationCurrent,
             network: await state.network(),
             netlink: await state.monitor.currentStatistics(),
             hosts: await state.hosts.monitor.snapshots,

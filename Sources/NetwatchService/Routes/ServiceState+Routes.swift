@@ -9,7 +9,7 @@ extension ServiceState {
     ///   - defaults: The options of submitted requests that do not have their own.
     func routes(access: AccessRules, defaults: RequestDefaults = RequestDefaults()) -> [ControlRouter.Route] {
         QueueRoutes(queue: queue, isRunning: true, access: access, defaults: defaults).routes + readOnlyRoutes
-            + ServiceRoutes(state: self).changingRoutes
+            + ServiceRoutes(state: self).configurationRoutes
     }
 
     /// The routes of the TCP listener.

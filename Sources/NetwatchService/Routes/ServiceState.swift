@@ -10,6 +10,7 @@ struct ServiceState: Sendable {
     let hosts: HostsView
     /// The version of netwatch.
     let version: String
+    let configuration: ConfigurationInUse
     let started = Date()
     let meter = QueueMeter()
     let readiness = Readiness()
@@ -33,12 +34,26 @@ struct ServiceState: Sendable {
             ),
             reload: await reloads.latest.map { (date, outcome) in
                 ControlMessage.LastReload(time: date, refused: outcome.isRefused)
-            }
+            },
+            lastGood: configuration.fallback?.kept
         )
     }
 
     func statusLine() async -> StatusLine {
-        StatusLine(network: await network(), hosts: await hostCounts(), queue: try? await queue.counts)
+        StatusLine(
+            network: await network(),
+            hosts: await hostCounts(),
+            queue: try? await queue.counts,
+            usesLastGood: configuration.fallback != nil
+        )
+    }
+
+    /// Whether the last start or reload has applied the configuration files.
+    var isConfigurationCurrent: Bool {
+        get async {
+            let isRefused = await reloads.latest?.outcome.isRefused ?? false
+            return configuration.fallback == nil && !isRefused
+        }
     }
 
     /// The number of watched hosts in each state.

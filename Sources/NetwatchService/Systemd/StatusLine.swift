@@ -7,10 +7,13 @@ struct StatusLine {
     let hosts: [String: Int]
     /// `nil` if the store cannot be read.
     let queue: QueueCounts?
+    /// Whether the service uses its last good configuration, because it cannot use its files.
+    var usesLastGood = false
 
     /// For example `network: reachable; hosts: 3 up, 1 down; queue: 4 waiting, 1 held`.
     var text: String {
-        [networkText, hostText, queueText].compactMap(\.self).joined(separator: "; ")
+        [networkText, hostText, queueText, usesLastGood ? "last good configuration" : nil]
+            .compactMap(\.self).joined(separator: "; ")
     }
 
     private var networkText: String { "network: \(network.reason ?? network.state)" }

@@ -43,11 +43,15 @@ struct ServiceSummary: Encodable, Sendable {
     var names: ControlMessage.Names?
     /// The number of addresses whose path only the lookup of all addresses once a minute has corrected.
     var auditCorrections: Int?
+    /// When the last good configuration was stored, if the service uses it instead of its files.
+    var lastGood: Date?
+    /// The last reload of the configuration.
+    var reload: ControlMessage.LastReload?
     /// The error of the query; `nil` if the service responded, or if no connection could be made.
     var failure: CommandError?
 
     private enum CodingKeys: String, CodingKey {
-        case state, socket, pid, queue, names, auditCorrections
+        case state, socket, pid, queue, names, auditCorrections, lastGood, reload
     }
 
     /// Queries the service.
@@ -83,14 +87,17 @@ struct ServiceSummary: Encodable, Sendable {
                 within: limit,
                 as: ControlMessage.Statistics.self
             )
+            let (answer, resolver) = await (status, names)
             return ServiceSummary(
                 state: .running,
                 socket: socket,
                 pid: pid,
                 queue: Queue(statistics),
                 statistics: statistics,
-                names: await names,
-                auditCorrections: await status?.auditCorrections
+                names: resolver,
+                auditCorrections: answer?.auditCorrections,
+                lastGood: answer?.lastGood,
+                reload: answer?.reload
             )
         } catch {
             return ServiceSummary(state: state(error.status), socket: socket, pid: pid, failure: error)
@@ -141,6 +148,19 @@ struct ServiceSummary: Encodable, Sendable {
     var auditText: String? {
         guard let auditCorrections, auditCorrections > 0 else { return nil }
         return "\(CountText.format(auditCorrections, "path")) corrected after up to a minute"
+    }
+
+    /// Why the service does not use its configuration files; `nil` if it uses them, which is the normal case.
+    var configurationText: String? {
+        if let lastGood {
+            return
+                "the last good one, of \(lastGood.rfc3339), because the service cannot use its files; `netwatch doctor` "
+                + "prints the reason"
+        }
+        guard let reload, reload.refused else { return nil }
+        return
+            "reloaded without effect at \(reload.time.rfc3339), because the files have faults; `netwatch config check` "
+            + "prints them"
     }
 
     func queueText(now: Date) -> String? {

@@ -45,7 +45,8 @@ struct StatusReport: Encodable {
         if let audit = service.auditText { lines.append(line("audit", audit)) }
         lines += nameLines
         if let queue = service.queueText(now: time) { lines.append(line("queue", queue)) }
-        return lines + [line("service", service.summary)]
+        lines.append(line("service", service.summary))
+        return lines + (service.configurationText.map { [line("config", $0)] } ?? [])
     }
 
     private var nameLines: [String] {

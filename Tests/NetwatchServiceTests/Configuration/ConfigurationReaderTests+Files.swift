@@ -80,7 +80,7 @@ extension ConfigurationReaderTests {
         let text = ConfigurationText.effective(result)
         #expect(text.contains("\ninflight = 9  # NETWATCH_QUEUE_INFLIGHT\n"))
         #expect(text.contains("\nbackoff-base = \"3s\"  # \(result.files[0]):3\n"))
-        #expect(result.configuration.settings["queue.inflight"] == "9", "a reload compares this value")
+        #expect(result.configuration.values.texts["queue.inflight"] == "9", "a reload compares this value")
     }
 
     @Test func `faults of environment variables come after those of files and name the variable`() throws {

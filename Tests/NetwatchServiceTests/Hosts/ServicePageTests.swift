@@ -33,7 +33,13 @@ internal import Testing
         let log = Recorder<String>()
         let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(log))
         let view = HostsView(monitor: monitor, history: history)
-        let state = ServiceState(queue: queue, monitor: .shared, hosts: view, version: "1.2.3")
+        let state = ServiceState(
+            queue: queue,
+            monitor: .shared,
+            hosts: view,
+            version: "1.2.3",
+            configuration: ConfigurationInUse()
+        )
         await monitor.update(hosts)
         let running = Task { await monitor.run(hosts) }
         if let up { try await log.wait { $0.contains("host `\(up)` is up") } }

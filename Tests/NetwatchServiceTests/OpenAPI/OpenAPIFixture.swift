@@ -16,7 +16,8 @@ struct OpenAPIFixture {
     private let queue: OfflineQueue
     private let server: ControlServer
 
-    init() async throws {
+    /// - Parameter configuration: The configuration of the service. Default: one without files.
+    init(configuration: ConfigurationInUse = ConfigurationInUse()) async throws {
         directory = try ScratchDirectory()
         queue = try await directory.openQueue()
         let history = try HostHistory(path: directory.file("history.sqlite"))
@@ -24,7 +25,13 @@ struct OpenAPIFixture {
         let host = try NetworkHost(validating: "127.0.0.1")
         await monitor.update([WatchedHost(name: "api", check: .route(host))])
         let view = HostsView(monitor: monitor, history: history)
-        state = ServiceState(queue: queue, monitor: .shared, hosts: view, version: "1.2.3")
+        state = ServiceState(
+            queue: queue,
+            monitor: .shared,
+            hosts: view,
+            version: "1.2.3",
+            configuration: configuration
+        )
         state.readiness.phase = .ready
         await state.reloads.use { .applied(hosts: 1, restartKeys: ["web.listen"]) }
         router = ControlRouter(state.routes(access: AccessRules()))

@@ -42,7 +42,8 @@ internal import Testing
 
     private static let messages: [(name: String, type: any (Decodable & Sendable).Type)] = [
         ("Attempt", ControlMessage.Attempt.self), ("ClosedLane", ControlMessage.ClosedLane.self),
-        ("Completions", ControlMessage.Completions.self), ("Credential", ControlMessage.Credential.self),
+        ("Completions", ControlMessage.Completions.self),
+        ("Configuration", ControlMessage.Configuration.self), ("Credential", ControlMessage.Credential.self),
         ("Details", ControlMessage.Details.self), ("EditMany", ControlMessage.Edit.self),
         ("EditResult", ControlMessage.Edited.Result.self), ("Edited", ControlMessage.Edited.self),
         ("EditedAll", ControlMessage.EditedAll.self), ("Entry", ControlMessage.Entry.self),
@@ -53,7 +54,7 @@ internal import Testing
         ("IDs", ControlMessage.IDs.self), ("Idempotency", ControlMessage.Idempotency.self),
         ("Import", ControlMessage.Import.self), ("Imported", ControlMessage.Imported.self),
         ("KeyUse", ControlMessage.KeyUse.self), ("Lanes", ControlMessage.Lanes.self),
-        ("LastReload", ControlMessage.LastReload.self),
+        ("LastGood", ControlMessage.LastGood.self), ("LastReload", ControlMessage.LastReload.self),
         ("LeftOut", ControlMessage.LeftOut.self), ("List", ControlMessage.List.self),
         ("NameEntry", ControlMessage.Names.Name.self), ("Names", ControlMessage.Names.self),
         ("Network", ControlMessage.Network.self), ("Outage", ControlMessage.History.Outage.self),

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -45,6 +46,67 @@ internal import Testing
         let refused = try await fixture.responses(to: [Self.reload, page])[1].body
         #expect(refused.contains("The configuration has faults and was not reloaded at "))
         #expect(!refused.contains("secret"))
+        await fixture.stop()
+    }
+
+    @Test
+    func `the use of the last good configuration is reported everywhere, its reason only with full access`()
+        async throws
+    {
+        var base = ServiceConfiguration(stateDirectory: "", socket: "")
+        base.values.texts = ["queue.inflight": "3"]
+        var new = base
+        new.values.texts = ["queue.inflight": "4", "web.listen": "\"127.0.0.1:9\""]
+        let kept = Date(timeIntervalSince1970: 0)
+        let fallback = ConfigurationFallback(
+            faults: ["a.toml:1:1: x"],
+            kept: kept,
+            ignoredKeys: ["queue.ttl"]
+        )
+        let start = StartConfiguration(configuration: base, fallback: fallback)
+        let inUse = ConfigurationInUse(start, path: "/a.toml") { [new] () throws(InvalidConfiguration) in new
+        }
+        inUse.keepingFailure = "rename: Read-only file system"
+        let fixture = try await OpenAPIFixture(configuration: inUse)
+        let requests = ["/v1/status", "/", "/metrics", "/v1/configuration"].map {
+            OpenAPIRequest(method: "GET", path: $0)
+        }
+        let responses = try await fixture.responses(to: requests).map(\.body)
+        #expect(responses[0].contains(#""last_good":"1970-01-01T00:00:00.000Z""#))
+        #expect(responses[1].contains("uses its last good configuration, of \(TextFormat.time(kept))"))
+        #expect(responses[2].contains("netwatch_configuration_last_load_successful 0\n"))
+        #expect(responses.prefix(3).allSatisfy { !$0.contains("a.toml") })
+        let message = try ControlMessage.decoder.decode(
+            ControlMessage.Configuration.self,
+            from: Data(responses[3].utf8)
+        )
+        let expected = ControlMessage.Configuration(
+            path: "/a.toml",
+            faults: [],
+            reloadKeys: ["queue.inflight"],
+            restartKeys: ["web.listen"],
+            lastGood: .init(kept: kept, faults: ["a.toml:1:1: x"], ignoredKeys: ["queue.ttl"]),
+            keepingFailure: "rename: Read-only file system"
+        )
+        #expect(message == expected)
+        #expect(await fixture.state.statusLine().text.hasSuffix("; last good configuration"))
+        _ = inUse.apply(new.values)
+        let later = try await fixture.responses(to: requests).map(\.body)
+        #expect(later.allSatisfy { !$0.contains("last_good") && !$0.contains("last good configuration, of") })
+        #expect(later[2].contains("netwatch_configuration_last_load_successful 1\n"))
+        await fixture.stop()
+    }
+
+    @Test func `a refused reload is in the metrics until the next one is applied`() async throws {
+        let fixture = try await OpenAPIFixture()
+        let requests = [Self.reload, OpenAPIRequest(method: "GET", path: "/metrics")]
+        for (outcome, value) in [
+            (ConfigurationReloads.Outcome.refused(["x"]), 0), (.applied(hosts: 0, restartKeys: []), 1),
+        ] {
+            await fixture.state.reloads.use { outcome }
+            let metrics = try await fixture.responses(to: requests)[1].body
+            #expect(metrics.contains("netwatch_configuration_last_load_successful \(value)\n"))
+        }
         await fixture.stop()
     }
 

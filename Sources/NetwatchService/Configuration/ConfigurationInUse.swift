@@ -1,0 +1,84 @@
+internal import Dispatch
+internal import NetwatchEventLoop
+internal import OfflineQueue
+
+/// The configuration that the service uses, compared with the files and variables.
+package final class ConfigurationInUse: Sendable {
+    /// Reads the files and variables. Blocks.
+    package typealias Reading = @Sendable () throws(InvalidConfiguration) -> ServiceConfiguration
+
+    /// The difference between the files and variables, as they are now, and the configuration in use.
+    struct Review: Hashable, Sendable {
+        /// The faults because of which a reload would be refused. If there are any, the keys are not known.
+        var faults: [String] = []
+        /// The keys that a reload would change.
+        var reloadKeys: [String] = []
+        /// The keys that only a restart would change.
+        var restartKeys: [String] = []
+    }
+
+    private struct State {
+        var values: ConfigurationValues
+        var fallback: ConfigurationFallback?
+        var keepingFailure: String?
+    }
+
+    /// The path of the main file, which may be missing.
+    let path: String
+    private let reading: Reading
+    private let state: Lock<State>
+
+    /// - Parameters:
+    ///   - start: The configuration with which the service starts.
+    ///   - path: The path of the main file.
+    ///   - reading: Reads the files and variables again.
+    package init(_ start: StartConfiguration, path: String, reading: @escaping Reading) {
+        self.path = path
+        self.reading = reading
+        state = Lock(State(values: start.configuration.values, fallback: start.fallback))
+    }
+
+    /// Why the service uses its last good configuration; `nil` if it uses that of its files and variables.
+    var fallback: ConfigurationFallback? { state.withLock { $0.fallback } }
+
+    /// Why the configuration in use could not be stored as the last good one; `nil` if it was stored.
+    var keepingFailure: String? {
+        get { state.withLock { $0.keepingFailure } }
+        set { state.withLock { $0.keepingFailure = newValue } }
+    }
+
+    /// Reads the files and variables.
+    func read() async throws(InvalidConfiguration) -> ServiceConfiguration {
+        try await DispatchQueue.global().run { [reading] () throws(InvalidConfiguration) in try reading() }
+    }
+
+    /// Records that a reload has applied values, except those of keys that need a restart.
+    ///
+    /// - Returns: The keys that need a restart and differ.
+    func apply(_ new: ConfigurationValues) -> [String] {
+        state.withLock { state in
+            let keys = Self.restartKeys(new.keys(differingFrom: state.values))
+            let old = state.values
+            state.values = new
+            for key in keys { state.values.texts[key] = old.texts[key] }
+            state.fallback = nil
+            return keys
+        }
+    }
+
+    /// Compares the files and variables with the configuration in use.
+    func review() async -> Review {
+        do throws(InvalidConfiguration) {
+            let new = try await read().values
+            let keys = new.keys(differingFrom: state.withLock { $0.values })
+            let restartKeys = Self.restartKeys(keys)
+            return Review(reloadKeys: keys.filter { !restartKeys.contains($0) }, restartKeys: restartKeys)
+        } catch {
+            return Review(faults: error.problems.map(\.description))
+        }
+    }
+
+    private static func restartKeys(_ keys: [String]) -> [String] {
+        keys.filter(SettingTable.restartKeys.contains)
+    }
+}
