@@ -13,9 +13,14 @@ struct DoctorCommandTests {
     /// Runs `netwatch doctor` and returns its findings by check.
     private func doctor(
         _ arguments: [String],
-        in namespace: NetworkNamespace? = nil
+        in namespace: NetworkNamespace? = nil,
+        resolvingBy files: ResolverFiles? = nil
     ) async throws -> (ending: Subprocess.Ending, findings: [String: [[String: Any]]]) {
-        let run = try await Command.start(["doctor", "--format", "json"] + arguments, in: namespace).outcome()
+        let run = try await Command.start(
+            ["doctor", "--format", "json"] + arguments,
+            in: namespace,
+            resolvingBy: files
+        ).outcome()
         let report = try Command.json(try #require(run.output.first, "\(run.errors)"))
         #expect(run.output.count == 1 && run.errors == [] && report["type"] as? String == "doctor")
         let checks = try #require(report["checks"] as? [[String: Any]])
@@ -28,6 +33,10 @@ struct DoctorCommandTests {
 
     private func message(_ findings: [[String: Any]]?) -> String {
         findings?.first?["message"] as? String ?? ""
+    }
+
+    private func messages(_ findings: [[String: Any]]?) -> [String] {
+        findings?.compactMap { $0["message"] as? String } ?? []
     }
 
     /// Arguments that name a service that does not run and a store that does not exist.
@@ -87,7 +96,7 @@ struct DoctorCommandTests {
         func findings(afterReloading text: String) async throws -> [[String: Any]]? {
             _ = try directory.write(Array(text.utf8), to: "netwatch.toml")
             _ = try await service.curl("/v1/reload -X POST")
-            return try await doctor(["--socket", service.socket]).findings["service"]
+            return try await doctor(["--socket", service.socket, "--config", file]).findings["service"]
         }
         let refused = try await findings(afterReloading: "[queue]\ninflght = 1\n")
         #expect(results(refused) == ["ok", "warning"])
@@ -96,6 +105,102 @@ struct DoctorCommandTests {
                 == true
         )
         #expect(results(try await findings(afterReloading: "[queue]\n")) == ["ok"])
+    }
+
+    @Test
+    func `values that the service does not use, and another file than that of the service, are warnings`()
+        async throws
+    {
+        let file = try directory.write(Array("[queue]\ninflight = 3\n".utf8), to: "netwatch.toml")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        let socket = ["--socket", service.socket]
+        let other = try await doctor(socket + ["--config", try directory.write([], to: "other.toml")])
+        #expect(other.ending == .exited(0) && results(other.findings["service"]) == ["ok", "warning"])
+        #expect(
+            messages(other.findings["service"]).last
+                == "the service reads `\(file)`, and this command has checked `\(directory.file("other.toml"))`"
+        )
+        #expect(results(try await doctor(socket + ["--config", file]).findings["service"]) == ["ok"])
+        let text = "[web]\nlisten = \"127.0.0.1:9\"\n[queue]\ninflight = 4\n[[host]]\nroute = \"127.0.0.1\"\n"
+        try directory.write(Array(text.utf8), to: "netwatch.toml")
+        func differences() async throws -> [String] {
+            let findings =
+                try await doctor(socket + ["--config", file]).findings["service"]?.dropFirst() ?? []
+            #expect(results(Array(findings)).allSatisfy { $0 == "warning" })
+            return findings.map { "\($0["message"] ?? ""); \($0["advice"] ?? "")" }
+        }
+        let words = "the service uses other values than its configuration files have: "
+        let restart = "\(words)`web.listen`; restart the service"
+        #expect(
+            try await differences() == ["\(words)`queue.inflight`, `host`; reload the service", restart]
+        )
+        _ = try await service.curl("/v1/reload -X POST")
+        #expect(try await differences() == [restart])
+    }
+
+    @Test func `a fault that only the service has, because of a variable, is a problem`() async throws {
+        let file = try directory.write([], to: "netwatch.toml")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        try directory.write(Array("[queue]\nbackoff-base = \"2h\"\n".utf8), to: "netwatch.toml")
+        let (ending, findings) = try await doctor(["--socket", service.socket, "--config", file])
+        // The check of the configuration has reported it.
+        #expect(ending == .exited(1) && results(findings["service"]) == ["ok"], "\(findings)")
+        let own = try await Command.start(
+            ["doctor", "--format", "json", "--socket", service.socket, "--config", file],
+            environment: ["NETWATCH_QUEUE_BACKOFF_CAP": "\"3h\""]
+        ).outcome()
+        let report = try Command.json(try #require(own.output.first))
+        let checks = (report["checks"] as? [[String: Any]] ?? []).filter {
+            $0["check"] as? String == "service"
+        }
+        #expect(own.ending == .exited(1) && results(checks) == ["ok", "problem"], "\(own)")
+        #expect(
+            messages(checks).last?.hasPrefix(
+                "the service cannot use its configuration files now: \(file):2:1: "
+            )
+                == true
+        )
+    }
+
+    @Test func `name servers that do not answer, or cannot, are a warning`() async throws {
+        let testbed = try VethTestbed()
+        let server = try ScriptedNameServer(in: testbed.far)
+        let silent = " (does not answer), so host names cannot be looked up"
+        let failing = " (answers SERVFAIL), so host names cannot be looked up"
+        let cases: [(ScriptedNameServer.Record?, String)] = [
+            (nil, ""), (.silence, silent), (.failure, failing),
+        ]
+        for (record, fault) in cases {
+            // The name of the root zone.
+            server.set("", record)
+            let (ending, findings) = try await doctor(nothing, in: testbed.near, resolvingBy: ResolverFiles())
+            #expect(ending == .exited(0), "\(findings)")
+            #expect(message(findings["resolver"]) == "name servers: \(VethTestbed.farAddress)\(fault)")
+            #expect(results(findings["resolver"]) == [fault.isEmpty ? "ok" : "warning"])
+        }
+    }
+
+    @Test func `a damaged page of the store that the service uses is a problem`() async throws {
+        let body = try directory.write([UInt8](repeating: 120, count: 60_000), to: "body")
+        let first = try await RunningService(in: directory)
+        try await first.pause()
+        for _ in 0..<10 { try await first.keep("http://127.0.0.1:1/", "-d", "@\(body)") }
+        try await first.stop()
+        let service = try await RunningService(in: directory)
+        let options = ["--socket", service.socket]
+        let sound = try await doctor(options).findings["store"]
+        #expect(message(sound).contains("; no damage; "), "\(sound ?? [])")
+        // Pages of the last body, which only its request needs.
+        let file = try FileHandle(forUpdating: URL(filePath: "\(service.stateDirectory)/queue.sqlite"))
+        let size = try file.seekToEnd()
+        try file.seek(toOffset: size - 12 * 4096)
+        try file.write(contentsOf: Data(repeating: 0xee, count: 8 * 4096))
+        try file.close()
+        let (ending, findings) = try await doctor(options)
+        #expect(ending == .exited(1) && results(findings["store"]).first == "problem", "\(findings)")
+        #expect(message(findings["store"]).hasPrefix("the database that the service uses is damaged: "))
+        let advice = findings["store"]?.first?["advice"] as? String
+        #expect(advice?.contains("`netwatch queue verify --set-aside`") == true)
     }
 
     @Test func `a hook without its program or its credential is a warning`() async throws {

@@ -25,6 +25,7 @@ internal import Testing
             echo refused with $status
             [ $accepted -gt 10 ] && echo after more than ten
             cat \(script.file("errors"))
+            \(Command.path) doctor \(socket) | sed -n 's/^store *problem *//p'
             \(Command.path) queue drop \(socket) $(cat \(script.file("ids"))) >/dev/null && echo dropped
             \(send) >/dev/null 2>&1 && echo accepted
             kill $!
@@ -36,6 +37,10 @@ internal import Testing
         #expect(lines.prefix(2) == ["refused with 2", "after more than ten"], "\(output)")
         #expect(lines.dropFirst(2).first?.contains("bytes of disk space are free") == true, "\(output)")
         #expect(output.contains("must stay free"), "\(output)")
+        #expect(
+            lines.contains { $0.hasPrefix("the disk is full: ") && $0.contains("refuses new ones") },
+            "\(output)"
+        )
         #expect(lines.suffix(2) == ["dropped", "accepted"], "\(output)")
     }
 }

@@ -62,6 +62,16 @@ extension ControlMessage {
         package var findings: [Finding]
     }
 
+    /// The response to `GET /v1/queue/check`.
+    package struct StoreCheck: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// Whether the whole structure of the database was checked without a finding. If not, and if there is no
+        /// damage, the check has reached its time limit.
+        package var complete: Bool
+        /// The first damage; `nil` if none was found.
+        package var damage: String?
+    }
+
     package struct Finding: Codable, Hashable, Sendable {
         package var kind: String
         /// The request, file or part of the database that the finding is about.

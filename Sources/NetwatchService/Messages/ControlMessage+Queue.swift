@@ -161,6 +161,11 @@ extension ControlMessage {
         package var completions: [Completions]?
         package var databaseBytes: Int64
         package var freeBytes: Int64
+        /// The bytes that new requests leave free on the file system. `nil` from services of earlier versions.
+        package var diskReserveBytes: Int64?
+        /// Whether too little of the file system is free for a new request with a body of 64 KiB. `nil` from services of
+        /// earlier versions.
+        package var diskFull: Bool?
         /// The number of uploads that no request uses yet, and their bytes. `nil` from services of earlier versions.
         package var stagedBodies: Int?
         package var stagedBytes: Int64?

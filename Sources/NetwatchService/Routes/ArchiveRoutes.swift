@@ -13,6 +13,8 @@ extension QueueRoutes {
             },
             route(.GET, "/v1/queue/verify", access: .full, classify: { _ in .wait }) { _ in try await verify()
             },
+            route(.GET, "/v1/queue/check", access: .full, classify: { _ in .wait }) { _ in try await check()
+            },
         ]
     }
 
@@ -44,6 +46,20 @@ extension QueueRoutes {
         let staged = message.staged
         let result = try await queue.importStaged(staged.id, size: staged.size, as: submitters)
         return .json(ControlMessage.Imported(result), encoder: ControlMessage.encoder)
+    }
+
+    /// The maximum duration of a quick check, during which SQLite cannot restart the database's log.
+    private static let longestCheck = Duration.seconds(2)
+
+    private func check() async throws -> ControlResponse {
+        let found = try await quickChecks.run { try await queue.quickCheck(within: Self.longestCheck) }
+        let message =
+            switch found {
+            case .noDamage: ControlMessage.StoreCheck(complete: true)
+            case .damaged(let damage): ControlMessage.StoreCheck(complete: false, damage: damage)
+            case .unfinished: ControlMessage.StoreCheck(complete: false)
+            }
+        return .json(message, encoder: ControlMessage.encoder)
     }
 
     private func verify() async throws -> ControlResponse {

@@ -15,6 +15,8 @@ package struct QueueRoutes: Sendable {
     let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
     let verifications = AsyncSemaphore(permits: 1)
+    /// Limits how many quick checks run at once, separately, because a verification may take long.
+    let quickChecks = AsyncSemaphore(permits: 1)
     /// Keeps events for clients that reconnect.
     let eventRetention = EventRetention()
 

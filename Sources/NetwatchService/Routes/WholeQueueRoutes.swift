@@ -80,6 +80,8 @@ extension QueueRoutes {
             },
             databaseBytes: statistics.databaseBytes,
             freeBytes: statistics.freeBytes,
+            diskReserveBytes: statistics.diskReserve,
+            diskFull: statistics.isDiskFull,
             stagedBodies: statistics.stagedBodies,
             stagedBytes: statistics.stagedBytes,
             encryption: statistics.encryption.isEmpty

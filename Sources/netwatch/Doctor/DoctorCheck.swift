@@ -13,6 +13,8 @@ enum DoctorCheck: String, CaseIterable {
     struct Subjects {
         var configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>
         var queue: QueueOptions
+        /// The absolute path of the main file of the configuration.
+        var configurationPath: String
         /// An error if the path of the socket is not valid.
         var service: Result<ServiceReading, CommandError>
         /// The directory of the credentials, without a path if it is not known.
@@ -27,7 +29,19 @@ enum DoctorCheck: String, CaseIterable {
         }
 
         fileprivate var store: StoreCheck {
-            StoreCheck(queue: queue, limits: limits, service: (try? service.get())?.summary)
+            StoreCheck(queue: queue, limits: limits, service: try? service.get())
+        }
+
+        fileprivate var configurationUse: ConfigurationUse {
+            let reading = try? service.get()
+            var faults: Set<String> = []
+            if case .failure(let error) = configuration { faults = Set(error.problems.map(\.description)) }
+            return ConfigurationUse(
+                reported: reading?.configuration,
+                status: reading?.status,
+                checkedPath: configurationPath,
+                reportedFaults: faults
+            )
         }
     }
 
@@ -38,12 +52,12 @@ enum DoctorCheck: String, CaseIterable {
         switch self {
         case .netlink: [MachineChecks.netlink()]
         case .transport: MachineChecks.transport()
-        case .resolver: [MachineChecks.resolver()]
+        case .resolver: [await MachineChecks.resolver()]
         case .loopback: [await MachineChecks.loopback()]
         case .clock: [MachineChecks.clock()]
         case .configuration:
             await ServiceChecks.configuration(subjects.configuration, credentials: subjects.credentials)
-        case .service: await ServiceChecks.service(subjects.service)
+        case .service: await ServiceChecks.service(subjects.service, subjects.configurationUse)
         case .socket: ServiceChecks.socket(subjects.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
         case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)

@@ -16,9 +16,10 @@ struct DoctorCommand: AsyncParsableCommand {
             localhost, the clock, the configuration files, the service and what this user may do with it, who \
             can connect to its socket, the credential files, the hosts of --host, and the store.
 
-            Without --host, the command sends nothing beyond this machine. It changes nothing, and needs neither a \
-            service nor root. While the service runs, it reports on the store; without the service, the command \
-            checks the structure of the store. If no service listens on the system's socket, it calls `systemctl \
+            Without --host, the command sends nothing beyond this machine, except one DNS query to each name server. \
+            It changes nothing, and needs neither a service nor root. While the service runs, it checks the store for \
+            at most 2 s, and reports whether it uses the configuration of its files; root and the user of the service \
+            get these reports. Without the service, the command checks the structure of the store. If no service listens on the system's socket, it calls `systemctl \
             show` to find out whether the unit netwatch.service has failed. With netwatch.socket, it starts a stopped \
             service, because each connection does.
 
@@ -69,6 +70,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let subjects = DoctorCheck.Subjects(
             configuration: Result { () throws(InvalidConfiguration) in try files.readForService() },
             queue: queue,
+            configurationPath: files.path.absolutePath,
             service: service,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,

@@ -1,10 +1,11 @@
 internal import ClientCore
+internal import Dispatch
 internal import Foundation
 internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import OfflineQueue
 
-/// The checks of this machine. They send nothing beyond it.
+/// The checks of this machine. They send nothing beyond it, except a query to each name server.
 enum MachineChecks {
     static func netlink() -> DoctorFinding {
         let interfaces = PathMonitor.shared.snapshot.interfaces
@@ -27,7 +28,8 @@ enum MachineChecks {
         }
     }
 
-    static func resolver() -> DoctorFinding {
+    /// Sends a query to each name server.
+    static func resolver() async -> DoctorFinding {
         if let fault = ResolverConfigurationFault() {
             return .warning(
                 "\(fault), so host names cannot be looked up",
@@ -35,7 +37,36 @@ enum MachineChecks {
             )
         }
         let servers = (try? NameServers.read()) ?? []
-        return .ok("name servers: \(servers.joined(separator: " "))")
+        let outcomes = await DispatchQueue.global().run { NameServerProbe.ask(servers) }
+        return finding(Array(zip(servers, outcomes)))
+    }
+
+    /// Returns the finding on the name servers and their answers. It is no problem if they do not answer, because an
+    /// outage of the network has the same effect.
+    static func finding(_ servers: [(address: String, outcome: NameServerProbe.Outcome)]) -> DoctorFinding {
+        let list = servers.map { server in
+            let address = Printer.printable(server.address)
+            return fault(server.outcome).map { "\(address) (\($0))" } ?? address
+        }
+        let text = "name servers: \(list.joined(separator: " "))"
+        let failed = servers.count { fault($0.outcome) != nil }
+        guard failed > 0 else { return .ok(text) }
+        let path = ResolverConfigurationFault.path
+        let advice = "check the network and these servers, and correct `\(path)`"
+        let effect = failed == servers.count ? "host names cannot be looked up" : "lookups may take long"
+        return .warning("\(text), so \(effect)", advice: advice)
+    }
+
+    /// Says why a name server is of no use; `nil` if it is.
+    private static func fault(_ outcome: NameServerProbe.Outcome) -> String? {
+        switch outcome {
+        // The server does not get answers from other servers. Any other code is an answer.
+        case .answered(code: 2): "answers SERVFAIL"
+        case .answered: nil
+        case .silent: "does not answer"
+        case .unreachable(let errno): errnoDescription(errno)
+        case .notAnAddress: "is not an IP address"
+        }
     }
 
     /// Looks up a name of this machine and its path. `localhost` is never sent to a name server (RFC 6761 §6.3).

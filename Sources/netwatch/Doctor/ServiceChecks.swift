@@ -53,17 +53,25 @@ enum ServiceChecks {
         }
     }
 
-    static func service(_ reading: Result<ServiceReading, CommandError>) async -> [DoctorFinding] {
+    static func service(
+        _ reading: Result<ServiceReading, CommandError>,
+        _ configuration: ConfigurationUse
+    ) async -> [DoctorFinding] {
         switch reading {
-        case .success(let service): await findings(on: service)
+        case .success(let service): await findings(on: service, configuration)
         case .failure(let error): [.problem(error)]
         }
     }
 
-    private static func findings(on service: ServiceReading) async -> [DoctorFinding] {
+    private static func findings(
+        on service: ServiceReading,
+        _ configuration: ConfigurationUse
+    ) async -> [DoctorFinding] {
         let (socket, summary) = (service.socket, service.summary)
         switch summary.state {
-        case .running: return [process(service), service.status?.reload.flatMap(finding)].compactMap(\.self)
+        case .running:
+            return [process(service), service.status?.reload.flatMap(finding)].compactMap(\.self)
+                + configuration.findings + [silence(summary.names)].compactMap(\.self)
         case .notRunning:
             let unit = socket.text == ServicePaths.systemSocket ? await UnitState.query() : nil
             return [stopped(summary, unit: unit)]
@@ -105,6 +113,16 @@ enum ServiceChecks {
         return .warning(
             "the service refused its configuration at \(reload.time.rfc3339), and uses the earlier one",
             advice: "correct the faults, which the log of the service lists, and reload the service"
+        )
+    }
+
+    /// Returns the warning that the service gets no answers from name servers; `nil` if it gets them, or if it has not
+    /// asked.
+    private static func silence(_ names: ControlMessage.Names?) -> DoctorFinding? {
+        guard let seconds = names?.silentSeconds else { return nil }
+        return .warning(
+            "no name server has answered the service for \(DurationText.format(.seconds(seconds)))",
+            advice: "check the network, and the servers that the check `resolver` names"
         )
     }
 

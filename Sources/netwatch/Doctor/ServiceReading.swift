@@ -10,6 +10,10 @@ struct ServiceReading {
     let summary: ServiceSummary
     /// `nil` if the service does not respond, or if it has an earlier version, which does not have this route.
     private(set) var status: ControlMessage.Status?
+    /// The comparison of the service's files with its configuration; `nil` also if this user has no full access.
+    private(set) var configuration: ControlMessage.Configuration?
+    /// The check of the database; `nil` in the same cases, and if the service did not respond in time.
+    private(set) var storeCheck: ControlMessage.StoreCheck?
     /// What this user may do with requests; `nil` if the service does not say it.
     private(set) var rights: String?
 
@@ -28,6 +32,16 @@ struct ServiceReading {
         guard summary.state == .running else { return }
         let client = ServiceClient(path: socket, busyTimeout: .zero)
         status = try? await client.get("/v1/status", within: Self.timeout, as: ControlMessage.Status.self)
+        configuration = try? await client.get(
+            "/v1/configuration",
+            within: Self.timeout,
+            as: ControlMessage.Configuration.self
+        )
+        storeCheck = try? await client.get(
+            "/v1/queue/check",
+            within: Self.timeout,
+            as: ControlMessage.StoreCheck.self
+        )
         rights = await Self.rights(client)
     }
 

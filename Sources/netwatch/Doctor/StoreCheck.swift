@@ -8,7 +8,7 @@ struct StoreCheck {
     /// The limits of the queue, for a store without a service.
     let limits: QueueLimits
     /// What the service reports; `nil` if the path of its socket is not valid.
-    let service: ServiceSummary?
+    let service: ServiceReading?
 
     func findings() async -> [DoctorFinding] {
         do throws(CommandError) {
@@ -22,19 +22,45 @@ struct StoreCheck {
     }
 
     private func findingsByService() throws(CommandError) -> [DoctorFinding] {
-        guard let statistics = service?.statistics else {
+        guard let statistics = service?.summary.statistics else {
             // Earlier checks have reported a service that does not run, is busy, refuses this user, or cannot be
             // queried.
-            guard let failure = service?.failure, !Self.unexamined.contains(failure.status),
+            guard let failure = service?.summary.failure, !Self.unexamined.contains(failure.status),
                 CommandError.unusableTransport == nil
             else { return [] }
             throw failure
         }
+        return [
+            use(statistics), Self.fullDisk(statistics), Self.pause(statistics),
+            Self.unsolved(statistics.counts),
+        ].compactMap(\.self)
+    }
+
+    /// Returns the finding on the database that the service uses.
+    private func use(_ statistics: ControlMessage.Statistics) -> DoctorFinding {
+        let check = service?.storeCheck
+        if let damage = check?.damage {
+            return .problem(
+                "the database that the service uses is damaged: \(Printer.printable(damage))",
+                advice:
+                    "stop the service; then `netwatch queue verify --set-aside` moves the database away and saves the "
+                    + "readable requests"
+            )
+        }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
-        let use = DoctorFinding.ok(
-            "in use by the service; \(sizes); `netwatch queue verify` checks every request"
+        let extent =
+            check.map { $0.complete ? "no damage; " : "no damage in the part that was checked; " } ?? ""
+        return .ok("in use by the service; \(sizes); \(extent)`netwatch queue verify` checks every request")
+    }
+
+    /// Returns the problem that the disk has only its reserve left; `nil` if new requests are accepted.
+    private static func fullDisk(_ statistics: ControlMessage.Statistics) -> DoctorFinding? {
+        guard statistics.diskFull == true, let reserve = statistics.diskReserveBytes else { return nil }
+        return .problem(
+            "the disk is full: \(ByteText.format(statistics.freeBytes)) are free, of which the service keeps "
+                + "\(ByteText.format(reserve)) for requests that it has accepted, so it refuses new ones",
+            advice: "free some space, or reduce `queue.limits.disk-reserve`"
         )
-        return [use, Self.pause(statistics), Self.unsolved(statistics.counts)].compactMap(\.self)
     }
 
     /// Returns the warning about a paused queue; `nil` if the queue is not paused.

@@ -67,7 +67,8 @@ internal import Testing
         ("Sent", ControlMessage.Sent.self), ("ServiceStatus", ControlMessage.Status.self),
         ("ShownWebhook", ControlMessage.Webhook.self), ("StagedBodies", ControlMessage.StagedBodies.self),
         ("StagedBody", ControlMessage.StagedBody.self), ("Statistics", ControlMessage.Statistics.self),
-        ("Step", ControlMessage.History.Step.self), ("Upload", ControlMessage.StagedBodies.Upload.self),
+        ("Step", ControlMessage.History.Step.self), ("StoreCheck", ControlMessage.StoreCheck.self),
+        ("Upload", ControlMessage.StagedBodies.Upload.self),
         ("Uptime", ControlMessage.Uptime.self), ("Verification", ControlMessage.Verification.self),
         ("Webhook", ControlMessage.Webhook.self),
     ]

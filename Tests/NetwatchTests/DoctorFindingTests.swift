@@ -1,0 +1,75 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchService
+internal import Testing
+
+@testable internal import netwatch
+
+@Suite struct DoctorFindingTests {
+    @Test(
+        arguments: [
+            ([.answered(code: 0), .answered(code: 5)], nil),
+            ([.answered(code: 0), .silent], "a b (does not answer), so lookups may take long"),
+            (
+                [.unreachable(errno: ENETUNREACH), .notAnAddress],
+                "a (Network is unreachable) b (is not an IP address), so host names cannot be looked up"
+            ),
+        ] as [([NameServerProbe.Outcome], String?)]
+    )
+    func `name servers are listed with the reason why they are of no use`(
+        outcomes: [NameServerProbe.Outcome],
+        text: String?
+    ) {
+        let servers = zip(["a", "b"], outcomes).map { (address: $0, outcome: $1) }
+        let finding = MachineChecks.finding(servers)
+        #expect(finding.message == "name servers: \(text ?? "a b")")
+        #expect(finding.result == (text == nil ? .ok : .warning))
+        #expect((finding.advice?.contains("`/etc/resolv.conf`") ?? false) == (text != nil))
+    }
+
+    private func decoded<Message: Decodable>(_ json: String) throws -> Message {
+        try ControlMessage.decoder.decode(Message.self, from: Data(json.utf8))
+    }
+
+    private static let time = "1970-01-01T00:00:00.000Z"
+
+    @Test func `without full access, the use of the last good configuration is known, but not the reason`()
+        throws
+    {
+        func findings(_ member: String) throws -> [DoctorFinding] {
+            let status: ControlMessage.Status = try decoded(
+                """
+                {"v":1,"version":"1","pid":1,"started":"\(Self.time)","network":{"state":"reachable"},
+                "audit_corrections":0,"hosts":{},"queue":{"counts":{},"requests":0,"bytes":0,"paused":false}\(member)}
+                """
+            )
+            return ConfigurationUse(
+                reported: nil,
+                status: status,
+                checkedPath: "/a.toml",
+                reportedFaults: []
+            ).findings
+        }
+        #expect(try findings("").isEmpty)
+        let finding = try findings(#","last_good":"\#(Self.time)""#).first
+        #expect(finding?.result == .problem && finding?.advice?.contains("as root") == true)
+        #expect(
+            finding?.message == "the service uses its last good configuration, of \(Self.time)"
+        )
+    }
+
+    @Test func `the status has a line about the configuration only if the files are not used`() throws {
+        func text(_ lastGood: Date?, _ refused: Bool?) throws -> String? {
+            var summary = ServiceSummary(state: .running, socket: "")
+            summary.lastGood = lastGood
+            summary.reload = try refused.map { try decoded(#"{"time":"\#(Self.time)","refused":\#($0)}"#) }
+            return summary.configurationText
+        }
+        let kept = Date(timeIntervalSince1970: 0)
+        #expect(try text(nil, nil) == nil)
+        #expect(try text(nil, false) == nil)
+        #expect(try text(kept, true)?.hasPrefix("the last good one, of \(Self.time), because ") == true)
+        #expect(try text(nil, true)?.hasPrefix("reloaded without effect at \(Self.time), ") == true)
+    }
+}
