@@ -167,7 +167,7 @@ extension ConfigurationReaderTests {
         ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),
         (
             "[queue]\nbackoff-base = \"20m\"",
-            "`queue.backoff-cap` is 10m; it must not be less than `queue.backoff-base`, which is 20m"
+            "`queue.backoff-cap` is 15m; it must not be less than `queue.backoff-base`, which is 20m"
         ),
         ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
         ("[queue.limits]\nlane-share = 0", "more than 0 and at most 1"),
