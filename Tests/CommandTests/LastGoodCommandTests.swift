@@ -106,7 +106,7 @@ internal import Testing
         try write("[queue]\ninflght = 3\n")
         let serve = ["serve", "--config", file, "--state-dir", directory.file("state")]
         let refused = try await Command.start(serve + ["--socket", directory.file("socket")]).outcome()
-        #expect(refused.ending == .exited(78) && refused.errors.count == 3, "\(refused)")
+        #expect(refused.ending == .exited(78) && refused.errors.count == 4, "\(refused)")
         #expect(refused.errors.first?.hasPrefix("error: \(file):2:1: ") == true)
         #expect(refused.errors[1].hasPrefix("error: \(lastGood): the last good configuration is damaged"))
         #expect(try String(contentsOfFile: lastGood, encoding: .utf8) == damaged)

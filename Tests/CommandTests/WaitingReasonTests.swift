@@ -97,7 +97,7 @@ internal import Testing
         let stats = try await service.run("queue", "stats").output
         #expect(
             stats.contains {
-                $0.hasPrefix("closed      \(server.url), no label: until ")
+                $0.hasPrefix("closed      \(server.url), no label, user \(geteuid()): until ")
                     && $0.hasSuffix("Z, waiting after failures")
             },
             "\(stats)"
