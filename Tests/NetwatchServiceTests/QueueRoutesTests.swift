@@ -192,7 +192,10 @@ internal import Testing
     @Test(arguments: [
         ("/v1/requests?state=lost", "invalid_state", "one of pending, blocked, inflight, held, delivered,"),
         ("/v1/queue/export?dead=perhaps", "invalid_dead", "it must be true or false"),
-        ("/v1/requests?sate=held", "unknown_parameter", "accepted: state, host, lane, tag, submitter, limit, after"),
+        (
+            "/v1/requests?sate=held", "unknown_parameter",
+            "accepted: state, host, lane, tag, submitter, limit, after"
+        ),
         ("/v1/queue/stats?host=a", "unknown_parameter", "no name is accepted"),
     ])
     func `an invalid query is rejected with the accepted values`(

@@ -28,7 +28,11 @@ package struct StartConfiguration: Sendable {
         do throws(InvalidConfiguration) {
             let result = try files.read(into: base)
             if let loss = lastGood?.lossOfMainFile(result) { throw loss }
-            return StartConfiguration(configuration: result.configuration, fallback: nil, origins: result.origins)
+            return StartConfiguration(
+                configuration: result.configuration,
+                fallback: nil,
+                origins: result.origins
+            )
         } catch {
             // The group database is also needed for the last good configuration.
             guard let lastGood, !error.isTemporary else { throw error }

@@ -72,7 +72,10 @@ actor QueueLog {
             return
         }
         let cause = event.status.map { "HTTP \($0)" } ?? "a response"
-        logger.notice("the lane\(label)\(owner) to `\(host)` is closed until \(due) by \(cause)", metadata: fields)
+        logger.notice(
+            "the lane\(label)\(owner) to `\(host)` is closed until \(due) by \(cause)",
+            metadata: fields
+        )
     }
 
     private func label(of event: QueueEvent) -> String? {
