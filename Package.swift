@@ -124,7 +124,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "QueueBenchmark",
-            dependencies: ["BenchmarkSupport", "CNetwatchFloors", "OfflineQueue"],
+            dependencies: ["BenchmarkSupport", "CNetwatchFloors", "NetworkReachability", "OfflineQueue"],
             path: "Benchmarks/QueueBenchmark",
             swiftSettings: strict
         ),

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetworkReachability
 internal import OfflineQueue
 
 extension QueueRequest {
@@ -103,7 +104,7 @@ extension AttemptOutcome {
 /// A gate that reports every host as not reachable, so that a running queue sends nothing.
 struct ClosedGate: HostGate {
     func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        AsyncStream { $0.yield(.notReachable) }
+        AsyncStream { $0.yield(.down(.noRoute)) }
     }
 }
 

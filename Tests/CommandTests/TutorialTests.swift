@@ -40,7 +40,7 @@ struct TutorialTests {
         try await service.hasLogged("host `collector` is down (local)")
         for _ in 1...2 { try await service.run(service.cronCommand("send-reading")) }
         let offline = try await service.run(blocks[4])
-        #expect(offline.count(where: { $0.hasSuffix("no route to host") }) == 2, "\(offline)")
+        #expect(offline.count(where: { $0.hasSuffix("  not reachable: no carrier") }) == 2, "\(offline)")
         #expect(offline.contains(#"netwatch_host_outage{cause="local",host="collector"} 1"#), "\(offline)")
         let restarted = try await service.run(blocks[5])
         #expect(restarted.count(where: { $0.hasPrefix("reading-") }) == 3, "\(restarted)")

@@ -178,7 +178,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `without a network, the reason is the unreachable host`() async throws {
+    func `without a path, the reason is the one that the command for reachability prints`() async throws {
         let testbed = try VethTestbed()
         let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
         try testbed.near.ip("link set near0 down")
@@ -186,15 +186,15 @@ internal import Testing
         for (id, options) in [("offline", []), ("in-order", ["--fifo"])] {
             // The command ends when the queue knows why the request waits.
             let sent = try await service.run(["send", url, "--id", id] + options)
-            #expect(sent.errors == ["queued: no route to host"])
+            #expect(sent.errors == ["queued: not reachable: no route"])
             #expect(try await entry(id, service)["waits_for"] as? String == "network")
-            #expect(try await row(id, service).hasSuffix("  no route to host"))
+            #expect(try await row(id, service).hasSuffix("  not reachable: no route"))
         }
         let shown = try await service.run("queue", "show", "offline").output
-        #expect(shown.contains("state     pending: no route to host"), "\(shown)")
+        #expect(shown.contains("state     pending: not reachable: no route"), "\(shown)")
         #expect(shown.contains { $0.hasPrefix("waits     for a path to the host") }, "\(shown)")
         let waited = try await service.run("send", url, "--wait=3s")
-        #expect(waited.ending == .exited(75) && waited.errors.first == "queued: no route to host")
+        #expect(waited.ending == .exited(75) && waited.errors.first == "queued: not reachable: no route")
     }
 
     @Test func `a hold is explained where it is printed`() async throws {

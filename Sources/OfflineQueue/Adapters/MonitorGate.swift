@@ -49,7 +49,7 @@ extension GateState {
         case .reachable(let path):
             let interface = PathInterface(path, metered)
             self = .reachable(generation: generation, route: route, interface: interface)
-        case .notReachable: self = .notReachable
+        case .notReachable(let reason): self = .down(reason)
         case .unknown: self = .unknown
         }
     }

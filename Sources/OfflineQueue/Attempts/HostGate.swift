@@ -1,3 +1,5 @@
+package import NetworkReachability
+
 /// The interface through which the queue learns which hosts are reachable, at the ports to which it connects.
 /// ``MonitorGate`` implements it with the path monitor.
 package protocol HostGate: Sendable {
@@ -24,10 +26,15 @@ package enum GateState: Hashable, Sendable {
     ///   connections. While it is the same, connections survive a short loss. `nil` if it is not known.
     /// - `interface` is the interface of the path; `nil` if it is not known.
     case reachable(generation: UInt64, route: UInt64? = nil, interface: PathInterface? = nil)
-    /// There is no path.
-    case notReachable
+    /// There is no path, for the given reason.
+    case down(PathStatus.Reason)
     /// It could not be determined whether there is a path.
     case unknown
+
+    /// Whether there is no path.
+    package var isDown: Bool {
+        if case .down = self { true } else { false }
+    }
 
     /// The generation of the path; `nil` if there is no path or its state is unknown.
     package var generation: UInt64? {

@@ -254,7 +254,7 @@ extension OfflineQueue {
         var outcome = await transfer.value
         CrashPoint.responded.reached()
         if let reason = inflight[request.sequence]?.endReason { outcome = outcome.ended(because: reason) }
-        var context = AttemptContext(request, origin: origin, gateIsDown: gateState == .notReachable)
+        var context = AttemptContext(request, origin: origin, gateIsDown: gateState?.isDown == true)
         context.isBound = inflight[request.sequence]?.isBound == true
         if case .failure(let failure) = outcome {
             await addPathState(of: failure, from: gateState, claim, to: &context)
@@ -294,7 +294,7 @@ extension OfflineQueue {
     ) async {
         let endpoint = context.origin.endpoint
         let current = await gate.state(of: endpoint) ?? scheduler.gateState(of: endpoint)
-        if current == .notReachable || scheduler.isGateDown(endpoint) { context.gateIsDown = true }
+        if current?.isDown == true || scheduler.isGateDown(endpoint) { context.gateIsDown = true }
         if let old = before?.generation, let new = current?.generation { context.pathHasChanged = old != new }
         guard FailureTable.classify(failure) == .path else { return }
         if current == .unknown, FailureTable.seemsOffline(failure) { context.gateIsDown = true }

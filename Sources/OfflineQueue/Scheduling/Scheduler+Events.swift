@@ -28,6 +28,8 @@ extension Scheduler {
     ) {
         guard let old = gates[endpoint], old.state != state else { return }
         gates[endpoint]!.state = state
+        // The same outage has another reason now, for example a cable that was unplugged after the route was deleted.
+        if old.state?.isDown == true, state.isDown { return }
         gates[endpoint]!.since = now
         gates[endpoint]!.portal.reset()
         // The order must not depend on hash seeds, so that a run can be replayed.
@@ -38,11 +40,11 @@ extension Scheduler {
         reconnect(endpoint, old.state, state, now: now)
         for id in old.lanes.sorted() { schedule(id, now: now) }
         switch state {
-        case .notReachable: startGrace(endpoint, now: now)
+        case .down: startGrace(endpoint, now: now)
         // An unknown state does not prove that the path was lost.
         case .unknown:
             setLosses(of: endpoint, [])
-            if old.state == .notReachable { pathReturned(to: endpoint, now: now) }
+            if old.state?.isDown == true { pathReturned(to: endpoint, now: now) }
         case .reachable(_, let route, _): pathFound(endpoint, route, after: old, now: now, &actions)
         }
         for id in old.lanes.sorted() { interruptIfUnmet(id, now: now, &actions) }

@@ -71,7 +71,7 @@ extension Scheduler {
         case nil: return max(opening, gate.since + settings.gateTimeout)
         // The gate may be wrong. Therefore a host that is not reachable is still tried at intervals of the maximum
         // backoff.
-        case .notReachable?:
+        case .down?:
             return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
         case .reachable?, .unknown?: return max(opening, gate.opensAt)
         }
@@ -93,7 +93,7 @@ extension Scheduler {
         if case .unmet(.window(let window), _) = constraints { return .constraint(.window(window)) }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
-            if isGateDown(lane.endpoint) { return .notReachable }
+            if let reason = pathReason(lane) { return reason }
             if isShort(lane: id, now: now) { return .localShortage }
             // A lane that waits only for the gate's first state reports no reason, because its attempt follows within
             // seconds.
@@ -101,7 +101,7 @@ extension Scheduler {
             return isSpread(lane, now: now) ? .paced : nil
         }
         if case .unmet(let constraint, _) = constraints {
-            return isGateDown(lane.endpoint) ? .notReachable : .constraint(constraint)
+            return pathReason(lane) ?? .constraint(constraint)
         }
         if let reason = portalReason(lane) { return reason }
         if lane.inflight >= capacity(of: lane) { return reasonToQueue(behind: lane) }
@@ -135,6 +135,12 @@ extension Scheduler {
     private func reasonToQueue(behind lane: SchedulerLane) -> QueuedReason {
         if lane.mode == .fifo { return .behindEarlier }
         guard isProbing(lane) else { return .noFreeSlot }
-        return isGateDown(lane.endpoint) ? .notReachable : .laneClosed
+        return pathReason(lane) ?? .laneClosed
+    }
+
+    /// Returns why there is no path to the lane's endpoint; `nil` if there is one, or if that is not known.
+    private func pathReason(_ lane: SchedulerLane) -> QueuedReason? {
+        guard case .down(let reason)? = gates[lane.endpoint]?.state else { return nil }
+        return .notReachable(reason)
     }
 }

@@ -8,13 +8,13 @@ extension Scheduler {
         guard old != nil else { return }
         switch (old, new) {
         // A name that could not be looked up during the outage is unknown until its lookup ends.
-        case (_, .reachable), (.notReachable, .unknown):
-            if old == .notReachable { gates[endpoint]!.opensAt = drawSpread(now: now) }
+        case (_, .reachable), (.down?, .unknown):
+            if case .down? = old { gates[endpoint]!.opensAt = drawSpread(now: now) }
             for id in gates[endpoint]!.lanes.sorted() { lanes[id]!.beginAfterOutage(now: now) }
             for origin in origins(of: endpoint) { slots.reconnected(origin, now: now) }
             // Hosts without lanes may not be watched, but they may have lost the same link.
             slots.recent.forgetFailures()
-        case (_, .notReachable): for origin in origins(of: endpoint) { slots.leaveRamp(origin) }
+        case (_, .down): for origin in origins(of: endpoint) { slots.leaveRamp(origin) }
         case (_, .unknown): break
         }
     }

@@ -202,7 +202,8 @@ package struct Scheduler: Sendable {
     struct Gate: Sendable {
         /// The last reported state; `nil` before the first one.
         var state: GateState?
-        /// The time of the last change of ``state``, or the time at which watching began.
+        /// The time of the last change of ``state``, or the time at which watching began. A change of the reason why
+        /// there is no path does not count.
         var since: Moment
         /// The lanes whose requests go to the endpoint.
         var lanes: Set<Int64> = []
@@ -333,7 +334,7 @@ package struct Scheduler: Sendable {
     package var inflight: Int { slots.inflight }
 
     /// Returns whether there is no path to an endpoint, according to the last state of its gate.
-    package func isGateDown(_ endpoint: Endpoint) -> Bool { gates[endpoint]?.state == .notReachable }
+    package func isGateDown(_ endpoint: Endpoint) -> Bool { gates[endpoint]?.state?.isDown == true }
 
     /// Returns the last state of an endpoint's gate; `nil` if the endpoint is not watched or has no state yet.
     package func gateState(of endpoint: Endpoint) -> GateState? { gates[endpoint]?.state }

@@ -1,7 +1,9 @@
+public import NetworkReachability
+
 /// The reason why a request waits in the queue.
 public enum QueuedReason: Hashable, Sendable {
-    /// The network has no route to the host.
-    case notReachable
+    /// There is no path to the host, for example because an interface has no carrier.
+    case notReachable(PathStatus.Reason)
     /// A captive portal intercepts plain HTTP on the path to the host. `page` is the URL at which a user can log in, if
     /// it is known. Only reported with ``OfflineQueue/Configuration/captivePortalProbe``.
     case captivePortal(page: String?)
@@ -47,7 +49,7 @@ extension QueuedReason: CustomStringConvertible {
     /// The reason in words.
     public var description: String {
         switch self {
-        case .notReachable: "no route to host"
+        case .notReachable(let reason): "not reachable: \(reason)"
         case .captivePortal(let page):
             "a captive portal intercepts plain HTTP" + (page.map { ": \($0)" } ?? "")
         case .attemptFailed(let words): words

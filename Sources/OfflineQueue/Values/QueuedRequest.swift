@@ -91,7 +91,7 @@ public struct QueuedRequest: Hashable, Sendable {
     public internal(set) var laneClosure: LaneClosure?
     /// The reason why a pending or blocked request waits; `nil` if it is about to be tried.
     ///
-    /// Only a running queue reports ``QueuedReason/notReachable``, ``QueuedReason/captivePortal(page:)``,
+    /// Only a running queue reports ``QueuedReason/notReachable(_:)``, ``QueuedReason/captivePortal(page:)``,
     /// ``QueuedReason/noFreeSlot``, ``QueuedReason/paced``, ``QueuedReason/rateLimited``, ``QueuedReason/retryBudget``,
     /// ``QueuedReason/constraint(_:)``, ``QueuedReason/localShortage``, and ``QueuedReason/laneClosed`` for a lane that
     /// is closed after failures.

@@ -3,6 +3,7 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
+internal import NetworkReachability
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -40,7 +41,7 @@ internal import Testing
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
     func `a session with a unix socket is always tried, a TCP session only with a path`() async throws {
-        #expect(try await send(nil) == .queued(id: "a", reason: .notReachable))
+        #expect(try await send(nil) == .queued(id: "a", reason: .noPath))
         let scratch = try ScratchDirectory()
         let server = try ScriptedServer(unixPath: scratch.file("socket"))
         let directory = self.directory.path
@@ -101,10 +102,10 @@ internal import Testing
             let request = QueueRequest(method: "POST", url: url, body: .data(Data()))
             return try await queue.send(request, options: EnqueueOptions(id: id))
         }
-        #expect(try await send("a", port: 8080) == .queued(id: "a", reason: .notReachable))
+        #expect(try await send("a", port: 8080) == .queued(id: "a", reason: .notReachable(.prohibited)))
         #expect(try await send("b", port: 8081) == .delivered(id: "b", status: 200, body: Data()))
         let prohibited = Endpoint(host: VethTestbed.remoteAddress, port: 8080)
-        #expect(await gate.state(of: prohibited) == .notReachable)
+        #expect(await gate.state(of: prohibited) == .down(.prohibited))
         try testbed.near.ip("rule del ipproto tcp dport 8080 prohibit")
         #expect(try await queue.result(of: "a")?.summary.state == .delivered)
         await queue.stop()
@@ -117,7 +118,7 @@ internal import Testing
         let queue = try await directory.openQueue(sender, gate: gate)
         #expect(
             try await queue.send(request, options: EnqueueOptions(id: "a"))
-                == .queued(id: "a", reason: .notReachable)
+                == .queued(id: "a", reason: .noPath)
         )
         gate.turn(.reachable(generation: 2))
         sender.answer(await sender.nextAttempt(), .status(200))

@@ -38,7 +38,7 @@ internal import Testing
         let queue = try await open(sender, gate: gate)
         // Proves that the queue has noticed the outage: the first state of a gate does not indicate one.
         let unsent = try await queue.send(.post("0"), options: EnqueueOptions(id: "0"))
-        #expect(unsent == .queued(id: "0", reason: .notReachable))
+        #expect(unsent == .queued(id: "0", reason: .noPath))
         for index in 1..<5 { _ = try await queue.enqueue(.post("\(index)")) }
         gate.turn(.reachable(generation: 1, route: 1))
         let canary = await sender.nextAttempt()

@@ -38,7 +38,7 @@ internal import Testing
         _ = try await queue.enqueue(.post(), options: options("once", isAtMostOnce: true))
         _ = await sender.nextAttempt()
         gate.turn(.notReachable)
-        #expect(try await result == .queued(id: "a", reason: .notReachable))
+        #expect(try await result == .queued(id: "a", reason: .noPath))
         try await changes.until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
         let lost = try #require(try await queue.request("a")).summary
         #expect(lost.attempts == 0 && lost.deferrals == 1)

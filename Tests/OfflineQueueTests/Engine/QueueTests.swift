@@ -155,7 +155,7 @@ internal import Testing
             try await queue.send(.post(), options: EnqueueOptions(lane: id, id: id))
         }
         for id in ["a", "b", "c"] {
-            #expect(try await send(id) == .queued(id: id, reason: .notReachable))
+            #expect(try await send(id) == .queued(id: id, reason: .noPath))
         }
         #expect(sender.attempts.isEmpty)
         await queue.stop()

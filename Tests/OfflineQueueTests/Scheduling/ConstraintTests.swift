@@ -109,7 +109,7 @@ internal import Testing
         }
         _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(2)) == .constraint(.window(window)))
-        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(3600)) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(3600)) == .noPath)
     }
 
     @Test func `attempts are interrupted after their window, even if the interface is not known`() throws {
@@ -173,7 +173,7 @@ internal import Testing
         _ = scheduler.conclude(lane: 1, epoch: 0, effect: .renewed, failures: 1, now: .seconds(1))
         let settled = Scheduler.Event.settled(lane: 1, due: .seconds(1), isDistrusted: false)
         #expect(claims(scheduler.handle(settled, now: .seconds(1))).isEmpty)
-        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(7200)) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(7200)) == .noPath)
         actions = scheduler.handle(.gate(.https("a"), up(Self.wired, 2)), now: .seconds(7201))
         #expect(claims(actions) == [1])
     }

@@ -265,7 +265,7 @@ extension SchedulerSimulation {
 extension SchedulerSimulation {
     private mutating func recordFailedDependency(of host: String, _ old: GateState?, _ new: GateState) {
         switch new {
-        case .notReachable:
+        case .down:
             if case .reachable(_, let route?, _) = old, losses[host] == nil {
                 losses[host] = Loss(route: route, at: now)
             }

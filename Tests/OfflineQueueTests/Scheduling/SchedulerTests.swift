@@ -1,3 +1,4 @@
+internal import NetworkReachability
 internal import OfflineQueue
 internal import Testing
 
@@ -200,13 +201,27 @@ internal import Testing
         #expect(claims.map(\.limit) == [1], "a canary")
     }
 
+    @Test func `another reason why there is no path is reported, and postpones no attempt`() {
+        var scheduler = scheduler()
+        _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: .seconds(5)), now: .zero)
+        var words: [String?] = []
+        for (second, reason) in [(1, .noRoute), (100, .noCarrier)] as [(Int, PathStatus.Reason)] {
+            let now = Moment.seconds(second)
+            #expect(claims(scheduler.handle(.gate(.https("a"), .down(reason)), now: now)).isEmpty)
+            words.append(scheduler.waitReason(ofLane: 1, now: .seconds(200)).map { "\($0)" })
+            #expect(scheduler.nextWake(now: now) == .seconds(1) + cap, "the outage began at 1 s")
+        }
+        #expect(words == ["not reachable: no route", "not reachable: no carrier"])
+    }
+
     @Test func `an unreachable host is tried once per longest backoff`() {
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: .seconds(5)), now: .zero)
         _ = scheduler.handle(.gate(.https("a"), .notReachable), now: .seconds(1))
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + cap)
-        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(6)) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(6)) == .noPath)
         #expect(claims(scheduler.handle(.wake, now: .seconds(900))).isEmpty)
         #expect(claims(scheduler.handle(.rows(lane(), due: .seconds(900)), now: .seconds(900))).isEmpty)
         let probe = claims(scheduler.handle(.wake, now: .seconds(1) + cap))
@@ -332,7 +347,7 @@ internal import Testing
         _ = scheduler.handle(.gate(other, .notReachable), now: .zero)
         let found = scheduler.handle(.gate(.https("a"), .reachable(generation: 1)), now: .zero)
         #expect(claims(found).map(\.lane) == [0])
-        #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .noPath)
         _ = scheduler.handle(.claimed(lane: 0, taken: 1, due: nil), now: .zero)
         // The attempts to the other port continue over their path.
         let changed = scheduler.handle(.gate(other, .reachable(generation: 1, route: 2)), now: .seconds(1))

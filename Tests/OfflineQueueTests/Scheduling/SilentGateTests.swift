@@ -33,7 +33,7 @@ internal import Testing
     @Test func `an unreachable host fails send without an attempt`() {
         var (scheduler, _) = enqueued()
         #expect(isClaim(scheduler.handle(.gate(.https("a"), .notReachable), now: .milliseconds(1))) == false)
-        #expect(scheduler.waitReason(ofLane: 1, now: .milliseconds(1)) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .milliseconds(1)) == .noPath)
     }
 
     @Test func `a lane starts without a gate state after the gate timeout`() {

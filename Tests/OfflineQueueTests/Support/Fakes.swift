@@ -1,6 +1,7 @@
 internal import Foundation
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
+internal import NetworkReachability
 internal import OfflineQueue
 
 /// A sender without a network. It passes each attempt to the test and waits for the outcome, or a closure determines
@@ -69,6 +70,16 @@ final class FakeSender: AttemptSender {
         }
         waiter?.resume(returning: attempt)
     }
+}
+
+extension GateState {
+    /// The state without a path, for tests to which the reason does not matter.
+    static let notReachable = GateState.down(.noRoute)
+}
+
+extension QueuedReason {
+    /// The reason for waiting in the state ``GateState/notReachable``.
+    static let noPath = QueuedReason.notReachable(.noRoute)
 }
 
 /// A gate whose states the test sets.
