@@ -9,7 +9,12 @@ internal import Testing
     private static let start = Date(timeIntervalSince1970: 1_800_000_000)
 
     /// - Parameter latency: Returns the median latency of a step, in seconds, by the number of the step.
-    private func lines(window: Int?, latency: (Int) -> Double? = { _ in nil }) -> [String] {
+    private func lines(
+        window: Int?,
+        outage: ControlMessage.History.Outage? = nil,
+        now: Date = start,
+        latency: (Int) -> Double? = { _ in nil }
+    ) -> [String] {
         let host = ControlMessage.Host(
             name: "collector",
             check: "https://api.example.com/healthz",
@@ -32,7 +37,7 @@ internal import Testing
                 p50Seconds: latency(number)
             )
         }
-        let outage = ControlMessage.History.Outage(
+        let past = ControlMessage.History.Outage(
             cause: "remote",
             start: Self.start,
             end: Self.start + 60,
@@ -45,9 +50,9 @@ internal import Testing
             p50Seconds: 0.0124,
             p95Seconds: 0.0401,
             steps: steps,
-            outages: [outage]
+            outages: [outage ?? past]
         )
-        return HistoryReport(host, history, window: window).lines.map(\.plain)
+        return HistoryReport(host, history, window: window, now: now).lines.map(\.plain)
     }
 
     @Test func `without a terminal each text has one line`() {
@@ -55,6 +60,12 @@ internal import Testing
         #expect(lines.count == 4)
         #expect(lines[0].hasPrefix("collector  down (remote), 50.00 % up in 24h, p50 12.4 ms"), "\(lines)")
         #expect(lines[1] == "  " + String(repeating: "█", count: 24) + String(repeating: "x", count: 24))
+    }
+
+    @Test func `the duration of an outage that has not ended is the time so far`() {
+        let outage = ControlMessage.History.Outage(cause: "local", start: Self.start, reason: "no carrier")
+        let lines = lines(window: nil, outage: outage, now: Self.start + 5.1)
+        #expect(lines.last == "  2027-01-15T08:00Z  own link down for 5.1 s so far: no carrier")
     }
 
     @Test func `the heights of the latencies are logarithmic, and steps without a latency are blank`() {

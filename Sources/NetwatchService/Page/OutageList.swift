@@ -34,7 +34,7 @@ struct OutageList {
 
     private func row(of group: [HostHistory.Outage]) -> HTML {
         let first = group[0]
-        // A group lasts while one of its outages lasts.
+        // A group has ended when all of its outages have.
         let ends = group.map(\.end)
         let isOver = !ends.contains(nil)
         let end =
@@ -44,7 +44,7 @@ struct OutageList {
         let hosts = group.map(\.host).sorted().joined(separator: ", ")
         return """
             <tr><td>\(TextFormat.time(Date(milliseconds: first.start)))</td>\
-            <td>\(length)\(isOver ? "" : ", lasts")</td><td class="\(first.cause.rawValue)">\(cause)</td>\
+            <td>\(length)\(isOver ? "" : " so far")</td><td class="\(first.cause.rawValue)">\(cause)</td>\
             <td>\(hosts)</td><td>\(first.reason ?? "")</td></tr>
             """
     }

@@ -102,8 +102,8 @@ struct HistoryReport {
     private func line(of outage: ControlMessage.History.Outage) -> String {
         let length = DurationText.format(.seconds((outage.end ?? now).timeIntervalSince(outage.start)))
         let cause = outage.cause == "local" ? "own link down" : "host down"
-        let lasts = outage.end == nil ? ", lasts" : ""
+        let progress = outage.end == nil ? " so far" : ""
         let reason = outage.reason.map { ": " + Printer.printable($0) } ?? ""
-        return "\(outage.start.rfc3339.prefix(16))Z  \(cause) for \(length)\(lasts)\(reason)"
+        return "\(outage.start.rfc3339.prefix(16))Z  \(cause) for \(length)\(progress)\(reason)"
     }
 }
