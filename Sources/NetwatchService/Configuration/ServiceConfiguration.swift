@@ -49,6 +49,7 @@ package struct ServiceConfiguration: Sendable {
         self.stateDirectory = stateDirectory
         queue = OfflineQueue.Configuration(directory: stateDirectory)
         queue.limits.namePrefix = "queue.limits."
+        queue.limits.diskReserveName = "disk-reserve"
         queue.stopTimeout = .seconds(3)
         self.socket = socket
         self.credentials = credentials

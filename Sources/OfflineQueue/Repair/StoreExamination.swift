@@ -6,8 +6,11 @@ package struct StoreExamination: Hashable, Sendable {
     package let databaseBytes: Int64
     /// The number of free bytes on the file system of the store.
     package let freeBytes: Int64
-    /// Whether a queue with these limits would accept no requests, because the file system has too little free space.
-    package let isDiskFull: Bool
+    /// The number of bytes that new requests must leave free: ``QueueLimits/diskReserve``, or less on a small file
+    /// system; 0 if its size is not known.
+    package let diskReserve: Int64
+    /// Whether a queue with these limits would accept no requests, because less than ``diskReserve`` is free.
+    package var isDiskFull: Bool { freeBytes < diskReserve }
 
     /// - Parameters:
     ///   - limits: The limits of the queue.
@@ -17,7 +20,6 @@ package struct StoreExamination: Hashable, Sendable {
         let database = directory.databasePath
         databaseBytes = FileSystem.size(of: database) + FileSystem.size(of: "\(database)-wal")
         freeBytes = space?.free ?? 0
-        let reserve = space.map(limits.diskReserve(of:)) ?? 0
-        isDiskFull = freeBytes < reserve
+        diskReserve = space.map(limits.diskReserve(of:)) ?? 0
     }
 }

@@ -200,9 +200,11 @@ extension StoreTransaction {
         guard let disk = try availableDiskSpace(),
             disk.room < AvailableDiskSpace.space(forRowOf: new.rowSize)
         else { return }
+        let limits = settings.limits
         throw QueueError(
             .queueFull,
-            "\(disk.free) bytes of disk space are free; \(disk.reserve) must stay free to store outcomes",
+            "\(disk.free) bytes of disk space are free; \(disk.reserve) must stay free to store outcomes "
+                + "(`\(limits.namePrefix)\(limits.diskReserveName)`)",
             path: environment.directory
         )
     }

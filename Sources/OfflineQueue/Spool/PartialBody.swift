@@ -130,7 +130,8 @@ final class PartialBody: Sendable {
         guard free < count + reserve else { return }
         throw QueueError(
             .insufficientSpace,
-            "the body cannot be stored in \(files.path): \(free) bytes are free, and \(reserve) must stay free",
+            "the body cannot be stored in \(files.path): \(free) bytes are free, and the disk reserve of "
+                + "\(reserve) bytes must stay free",
             path: files.path
         )
     }

@@ -18,6 +18,8 @@ public struct QueueLimits: Hashable, Sendable {
     /// The beginning of the names of the limits in messages. Default: the names of this type in
     /// ``OfflineQueue/Configuration``.
     package var namePrefix = "limits."
+    /// The name of ``diskReserve`` in messages, after ``namePrefix``.
+    package var diskReserveName = "diskReserve"
 
     /// Creates the default limits.
     public init() {}

@@ -56,8 +56,12 @@ struct StoreCheck {
     /// Returns the problem that the disk has only its reserve left; `nil` if new requests are accepted.
     private static func fullDisk(_ statistics: ControlMessage.Statistics) -> DoctorFinding? {
         guard statistics.diskFull == true, let reserve = statistics.diskReserveBytes else { return nil }
-        return .problem(
-            "the disk is full: \(ByteText.format(statistics.freeBytes)) are free, of which the service keeps "
+        return fullDisk("the disk", free: statistics.freeBytes, reserve: reserve)
+    }
+
+    private static func fullDisk(_ disk: String, free: Int64, reserve: Int64) -> DoctorFinding {
+        .problem(
+            "\(disk) is full: \(ByteText.format(free)) are free, of which the service keeps "
                 + "\(ByteText.format(reserve)) for requests that it has accepted, so it refuses new ones",
             advice: "free some space, or reduce `queue.limits.disk-reserve`"
         )
@@ -118,10 +122,11 @@ struct StoreCheck {
                 advice: "`\(command)` moves it away and saves the readable requests"
             )
         }
-        let sizes = Self.sizes(database: store.databaseBytes, free: store.freeBytes)
         if store.isDiskFull {
-            return .problem("the disk of `\(directory)` is full: \(sizes)", advice: "free some space")
+            let (free, reserve) = (store.freeBytes, store.diskReserve)
+            return Self.fullDisk("the disk of `\(directory)`", free: free, reserve: reserve)
         }
+        let sizes = Self.sizes(database: store.databaseBytes, free: store.freeBytes)
         return .ok("no damage in `\(directory)`; \(sizes)")
     }
 

@@ -24,6 +24,7 @@ internal import Testing
             space: FileSystem.Space(status)
         )
         #expect(examination.isDiskFull == isFull && examination.freeBytes == 50 << 20)
+        #expect(examination.diskReserve == reserve ?? 64 << 20)
     }
 
     @Test func `a read-only file system is recognized`() {
