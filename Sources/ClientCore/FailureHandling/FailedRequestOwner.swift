@@ -31,12 +31,26 @@ package protocol FailedRequestOwner: Sendable {
     /// that creates the request. A request's own owner is called on the request's own queue, and only if it is set
     /// before the first attempt. If another owner replaces it before the first attempt, its fields are dropped.
     func addedFields(for request: URLRequest) -> HTTPHeaders
+
+    /// Returns why the owner can never store a request, whatever its body is; `nil` if it can. Default: `nil`.
+    ///
+    /// Called once on the request's own queue, when the owner becomes the request's own and the request has not ended.
+    /// If there is a reason, the request is not sent, or its transfer is cancelled, and it fails with the reason. The
+    /// program then receives the error at its first call, and not only in the first outage. The session's owner is not
+    /// called, because it is set for requests of all kinds.
+    ///
+    /// - Parameters:
+    ///   - request: The request as the program created it.
+    ///   - hasCredential: Whether the request has credentials; see ``Request/authenticate(usingCredential:)``.
+    func refusal(of request: URLRequest, hasCredential: Bool) -> (any Error)?
 }
 
 extension FailedRequestOwner {
     package var takesUnsentRequests: Bool { false }
 
     package func addedFields(for request: URLRequest) -> HTTPHeaders { [:] }
+
+    package func refusal(of request: URLRequest, hasCredential: Bool) -> (any Error)? { nil }
 }
 
 /// The error of a request that is offered to its owner before it is sent; see

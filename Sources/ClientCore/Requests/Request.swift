@@ -133,7 +133,8 @@ public class Request: SessionTask, @unchecked Sendable {
 
     /// Sets the owner that the request is offered to if it fails. The session's owner,
     /// ``SessionManager/failedRequestOwner``, is offered the failure only if the request's own owner declines. A later
-    /// call replaces the owner.
+    /// call replaces the owner. If the owner can never store the request, the request fails immediately; see
+    /// ``FailedRequestOwner/refusal(of:hasCredential:)``.
     ///
     /// The owner may also be set after the failure, as long as no handler has been called. If the session's owner is
     /// deciding at that time, the new owner is offered the failure only after the session's owner has declined.

@@ -6,12 +6,25 @@ internal import NetwatchTransport
 
 extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
-        guard !state.isSettled else { return }
+        guard !state.isSettled, !isRefused(by: owner) else { return }
         ownerOffer.setOwn(owner)
         if state.attempt == 0, plan.policy.asksRetrier, let request = plan.original.value {
             ownerOffer.addedFields = owner.addedFields(for: request)
         }
         amend(with: .owner)
+    }
+
+    /// Ends the request if its owner can never store it, and returns whether it did.
+    ///
+    /// A request that has already ended keeps its outcome.
+    private func isRefused(by owner: any FailedRequestOwner) -> Bool {
+        guard plan.policy.asksRetrier, !state.isFinished, !state.isInterrupted,
+            let request = plan.original.value,
+            let refusal = owner.refusal(of: request, hasCredential: snapshot.credential != nil)
+        else { return false }
+        snapshot.change { $0.ownerRefusal = refusal }
+        handle(.interrupted(.refused))
+        return true
     }
 
     /// The request as the program created it, with the header fields of its owner. Each attempt adapts it again.
@@ -122,7 +135,8 @@ extension FailedRequest.Withdrawal {
     init(_ interruption: RequestStateMachine<RequestCore.Handler>.Interruption) {
         self =
             switch interruption {
-            case .cancelled: .cancelled
+            // The session's owner, which may hold the failed request, must not send it either.
+            case .cancelled, .refused: .cancelled
             case .sessionDropped: .sessionDropped
             }
     }

@@ -306,6 +306,7 @@ actor RequestCore {
         case .failed(let error): error
         case .interrupted(.cancelled, let failure): URLError.cancelled(after: failure)
         case .interrupted(.sessionDropped, _): ownerOffer.abandonment ?? AFError.sessionDeinitialized
+        case .interrupted(.refused, _): snapshot.now.ownerRefusal ?? URLError.requestCancelled
         }
     }
 }

@@ -11,6 +11,8 @@ struct RequestStateMachine<Handler> {
     enum Interruption: Sendable {
         case cancelled
         case sessionDropped
+        /// The owner that the program has named for the request can never store it.
+        case refused
     }
 
     enum Event {
@@ -92,7 +94,7 @@ struct RequestStateMachine<Handler> {
     enum Ending {
         case completed
         case failed(any Error)
-        /// The request was cancelled, or its session was released. If the attempt had failed by then, its error is
+        /// The request was cancelled or refused, or its session was released. If the attempt had failed by then, its error is
         /// included.
         case interrupted(Interruption, (any Error)?)
     }
@@ -123,7 +125,7 @@ struct RequestStateMachine<Handler> {
     /// The number of the current attempt, beginning with 1; 0 before the request is started.
     private(set) var attempt = 0
 
-    /// Whether the request was cancelled or lost its session. It then ends, whatever events follow.
+    /// Whether the request was cancelled or refused, or lost its session. It then ends, whatever events follow.
     var isInterrupted: Bool { interruption != nil }
 
     var isFinished: Bool {

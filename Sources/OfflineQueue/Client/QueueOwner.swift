@@ -6,6 +6,8 @@ internal import FoundationNetworking
 final class QueueOwner: FailedRequestOwner {
     /// The requests to take over.
     enum Scope: Sendable {
+        /// The single request for which the program has named the queue, if ``OfflineOptions`` cover its failure.
+        case single
         /// Requests that ``OfflineOptions`` cover and the program wants to be queued.
         case failed(matching: @Sendable (URLRequest) -> Bool)
         /// All requests, before they are sent.
@@ -28,8 +30,20 @@ final class QueueOwner: FailedRequestOwner {
 
     func addedFields(for request: URLRequest) -> HTTPHeaders { options.key(for: request) }
 
+    func refusal(of request: URLRequest, hasCredential: Bool) -> (any Error)? {
+        guard case .single = scope else { return nil }
+        return options.refusal(of: request, hasCredential: hasCredential)
+    }
+
     func offer(_ request: FailedRequest) {
         switch scope {
+        case .single:
+            guard let queue, let limit = request.maximumDataBytes, options.cover(request) else { return }
+            // The request failed before the queue was named, or got its credentials afterwards.
+            if let refusal = refusal(of: request.original, hasCredential: request.hasCredential) {
+                return request.fail(with: refusal, refusal: refusal)
+            }
+            QueuedCall(request, queue, batcher, options, maximumDataBytes: limit).start()
         case .failed(let matches):
             guard let queue, let limit = request.maximumDataBytes, options.cover(request),
                 matches(request.original)

@@ -36,7 +36,9 @@ final class QueuedCall: Sendable {
     /// Begins to store the request. Requests whose bodies are at hand are stored in the order of these calls.
     func start() {
         do {
-            try checkStorable()
+            // Checked before the body is read, because a stream can be read only once.
+            let (original, hasCredential) = (failed.original, failed.hasCredential)
+            if let refusal = options.refusal(of: original, hasCredential: hasCredential) { throw refusal }
             switch failed.takeBody() {
             case .data(let data): try add(.data(data))
             case .file(let url): try add(.file(path: url.path))
@@ -46,12 +48,6 @@ final class QueuedCall: Sendable {
         } catch {
             refuse(error)
         }
-    }
-
-    /// Throws if the request cannot be stored. Called before the body is read, because a stream can be read only once.
-    private func checkStorable() throws(QueueError) {
-        if failed.hasCredential { throw QueueError.credentialNotStored }
-        _ = try NewRequest(try QueueRequest(failed.original, body: .data(Data())), options: options.enqueue)
     }
 
     private func spool(_ reader: any BlockingReader) {
@@ -211,14 +207,6 @@ extension QueueError {
         QueueError(
             .bodyUnavailable,
             "the request's body stream was read by an earlier attempt and cannot be sent again"
-        )
-    }
-
-    fileprivate static var credentialNotStored: QueueError {
-        QueueError(
-            .secretHeader,
-            "the credentials of `authenticate` are not stored; register them with the queue and name them in "
-                + "`EnqueueOptions.credential`"
         )
     }
 

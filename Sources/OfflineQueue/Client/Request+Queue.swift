@@ -19,6 +19,11 @@ extension DataRequest {
     /// - with the original error, if the request cannot be stored. ``ClientCore/Request/queueError`` contains the
     ///   cause. After ``QueueError/Code/storeFailed`` it is unknown whether the request is on disk.
     ///
+    /// A request that can never be stored fails immediately, with a ``QueueError`` such as
+    /// ``QueueError/Code/secretHeader``, even if its host can be reached: otherwise the error would only show in the
+    /// first outage. The request is then not sent, or its transfer is cancelled if it has started. Header fields that an
+    /// adapter adds are not stored, and not refused.
+    ///
     /// While the request is held in the queue, its handlers wait.
     ///
     /// Call this function before adding handlers: a request whose handler was called cannot be taken over any more.
@@ -41,7 +46,7 @@ extension DataRequest {
     ///     have acted.
     @discardableResult
     public func queueIfOffline(_ queue: OfflineQueue, _ options: OfflineOptions = OfflineOptions()) -> Self {
-        offerFailure(to: QueueOwner(queue, options, .failed { _ in true }))
+        offerFailure(to: QueueOwner(queue, options, .single))
     }
 }
 

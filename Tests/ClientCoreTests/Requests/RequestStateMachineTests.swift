@@ -114,7 +114,7 @@ internal import Testing
         #expect(after(.answered(attempt: 1, failure: nil)) == ["completed", "run 1"])
     }
 
-    @Test(arguments: [State.Interruption.cancelled, .sessionDropped])
+    @Test(arguments: [State.Interruption.cancelled, .sessionDropped, .refused])
     mutating func `an owner is notified of the request's end before the handlers are called`(
         interruption: RequestStateMachine<Int>.Interruption
     ) {

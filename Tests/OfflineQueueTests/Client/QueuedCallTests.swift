@@ -289,18 +289,20 @@ internal import Testing
         #expect(error == .leftToQueue(attempt.id))
     }
 
-    @Test func `a request that cannot be stored fails with its own error and the queue's below it`()
-        async throws
-    {
-        var request = calls.post("x")
+    @Test(arguments: [false, true])
+    func `a request that can never be stored is refused at the call, although its host can be reached`(
+        isStarted: Bool
+    ) async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        calls.session.startRequestsImmediately = isStarted
+        var request = calls.post("x", to: server.url)
         request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
-        let call = calls.session.request(request).queueIfOffline(calls.queue)
-        let error = try #require(await call.response().error as? URLError)
-        #expect(error.code == .cannotConnectToHost && error.transferFailure?.code == 7)
-        let cause = try #require(error.errorUserInfo[NSUnderlyingErrorKey] as? QueueError)
-        #expect(cause.code == .secretHeader)
-        #expect(call.queueError as? QueueError == cause)
-        #expect(call.state == .finished)
+        let call = calls.session.request(request)
+        if isStarted { await server.requests(atLeast: 1) }
+        let error = await call.queueIfOffline(calls.queue).response().error as? QueueError
+        #expect(error?.code == .secretHeader && error?.message.contains("`credential`") == true)
+        #expect(call.queueError as? QueueError == error && call.state == .finished)
+        #expect(server.requests.count == (isStarted ? 1 : 0), "it is sent at most once")
         #expect(try await calls.queue.counts == QueueCounts())
         await calls.queue.stop()
     }
