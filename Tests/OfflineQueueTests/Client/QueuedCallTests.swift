@@ -332,6 +332,28 @@ internal import Testing
         await self.calls.queue.stop()
     }
 
+    @Test func `a handler may capture its request to read why it was not stored`() async throws {
+        let full = QueueError(.storeFailed, "the disk is full")
+        let calls = try await QueuedCalls { throw full }
+        let errors = Recorder<(any Error)?>()
+        // As in the documentation, no variable refers to the request when the handler is called.
+        func send() -> DataRequest {
+            let options = OfflineOptions(EnqueueOptions(id: "delayed"))
+            let request = calls.session.request(calls.post("x"))
+            request.queueIfOffline(calls.queue, options).response(queue: calls.handlers) { _ in
+                errors.record(request.queueError)
+            }
+            return request
+        }
+        weak var released: DataRequest?
+        released = send()
+        try await errors.wait { !$0.isEmpty }
+        #expect(errors.values.first as? QueueError == full)
+        try await poll { released == nil }
+        await calls.queue.stop()
+        await self.calls.queue.stop()
+    }
+
     @Test func `a failure that the queue does not cover has no error of the queue`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 404) }
         let request = calls.session.request(server.url).validate().queueIfOffline(calls.queue)
