@@ -164,7 +164,8 @@ let package = Package(
             dependencies: ["ClientCore", "OfflineQueue"],
             path: "Examples/Gateway"
         ),
-        // The programs in README.md. scripts/docs compares them with it, and scripts/check-embedding runs them.
+        // The programs on the pages of the client and of the queue. scripts/docs compares them with the pages, and
+        // scripts/check-embedding runs them.
         .executableTarget(name: "ClientExample", dependencies: ["ClientCore"], path: "Examples/Client"),
         .executableTarget(
             name: "QueueExample",

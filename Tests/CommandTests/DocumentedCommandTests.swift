@@ -75,6 +75,12 @@ internal import Testing
         }
     }
 
+    @Test func `the sizes in README.md are those of the last measurement`() throws {
+        let measured = try Set(DocumentationPage("docs/evidence.md").rows)
+        let sizes = try DocumentationPage("README.md").rows.filter { $0.count == 3 && $0[1].hasSuffix(" MiB") }
+        #expect(!sizes.isEmpty && measured.isSuperset(of: sizes), "\(sizes)")
+    }
+
     // MARK: The commands
 
     @Test(
@@ -130,7 +136,7 @@ internal import Testing
 /// A machine on which the commands of the documentation run: a service that watches a host, the files that the commands
 /// name, and a server at the other end of a cable instead of the hosts that they name.
 struct DocumentedMachine {
-    /// The id that README.md abbreviates.
+    /// The id that docs/commands.md abbreviates.
     private static let id = "01a1fd77-5b52"
 
     private let cable = try! VethTestbed()

@@ -32,17 +32,17 @@ struct DocumentedCommands: Sendable {
         "README.md": [
             DocumentedCommands("netwatch", .make),
             DocumentedCommands(
-                "Shell",
-                .lines(interrupted: ["netwatch example.com", "netwatch host db.internal", "netwatch monitor"])
-            ),
-            DocumentedCommands(
-                "Service",
+                "Get it",
                 .never("installs the package; scripts/check-deb installs it with dpkg, in namespaces")
             ),
-            DocumentedCommands("Service", .shell),
+            DocumentedCommands("Get it", .lines(interrupted: ["netwatch example.com"])),
         ],
         "CONTRIBUTING.md": [DocumentedCommands("Contributing to netwatch", .make)],
         "docs/commands.md": [
+            DocumentedCommands(
+                "Examples",
+                .lines(interrupted: ["netwatch example.com", "netwatch host db.internal", "netwatch monitor"])
+            ),
             DocumentedCommands("`netwatch host [HOST…]`", .lines(interrupted: ["netwatch host"])),
             DocumentedCommands("`netwatch send URL`", .lines()),
             DocumentedCommands("`netwatch send URL`", .shell),
@@ -57,7 +57,10 @@ struct DocumentedCommands: Sendable {
             DocumentedCommands("Precedence", .shell),
             DocumentedCommands("Access", .script("scripts/check-systemd")),
         ],
-        "docs/control-api.md": [DocumentedCommands("`export`", .suite("QueueArchiveTests"))],
+        "docs/control-api.md": [
+            DocumentedCommands("Control API", .shell),
+            DocumentedCommands("`export`", .suite("QueueArchiveTests")),
+        ],
         "docs/how-to.md": suite(
             "HowToTests",
             [
