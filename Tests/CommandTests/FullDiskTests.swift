@@ -30,7 +30,7 @@ internal import Testing
             \(send) >/dev/null 2>&1 && echo accepted
             kill $!
             wait $!
-            head -c 5000000 /dev/zero >\(disk.path)/fill 2>/dev/null
+            head -c 2000000 /dev/zero >\(disk.path)/fill
             \(Command.path) doctor --state-dir \(disk.path)/queue | sed -n 's/^store *problem *//p'
             """.utf8
         ).write(to: URL(fileURLWithPath: script.file("run")))
