@@ -18,6 +18,7 @@ struct ServeCommand: AsyncParsableCommand {
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
             NOTIFY_SOCKET that a service manager sets. Options replace the values of environment variables such as \
             NETWATCH_QUEUE_INFLIGHT, and these replace the values of the configuration files; see `netwatch config`. \
+            The log has a warning for each variable that begins with NETWATCH_ and has no effect. \
             SIGHUP makes the service read these files again.
 
             If these files or variables have a fault, the service starts with its last good configuration, \
@@ -42,8 +43,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: """
-            The directory of the queue. Default: $STATE_DIRECTORY; otherwise /var/lib/netwatch for root, \
-            $XDG_STATE_HOME/netwatch for other users.
+            The directory of the queue. Default: $NETWATCH_STATE_DIR; otherwise $STATE_DIRECTORY; otherwise \
+            /var/lib/netwatch for root, $XDG_STATE_HOME/netwatch for other users.
             """
     )
     var stateDir: String?
@@ -58,7 +59,10 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: .init(
-            "The directory of the credentials, with a file for each. Default: $CREDENTIALS_DIRECTORY, if it is set.",
+            """
+            The directory of the credentials, with a file for each. Default: $NETWATCH_CREDENTIALS; otherwise \
+            $CREDENTIALS_DIRECTORY, if it is set.
+            """,
             valueName: "directory"
         )
     )
@@ -79,7 +83,8 @@ struct ServeCommand: AsyncParsableCommand {
         help: .init(
             """
             A file with the keys that encrypt stored requests: 64 hexadecimal digits in each line. The first key \
-            encrypts, all keys decrypt. Default: netwatch-queue-key in $CREDENTIALS_DIRECTORY, if it exists.
+            encrypts, all keys decrypt. Default: $NETWATCH_ENCRYPTION_KEY, an absolute path; otherwise \
+            netwatch-queue-key in the directory of the credentials that a variable names, if it exists.
             """,
             valueName: "file"
         )
@@ -112,6 +117,7 @@ struct ServeCommand: AsyncParsableCommand {
             ("--state-dir", stateDir), ("--credentials", credentials), ("--encryption-key", encryptionKey),
         ]
         for (name, path) in paths where path == "" { throw ValidationError("`\(name)` must not be empty") }
+        if encryptionKey == nil, let fault = ServicePaths().fault { throw ValidationError(fault) }
         guard let portalProbe else { return }
         do {
             _ = try CaptivePortalProbe.generate204(portalProbe)
@@ -136,9 +142,11 @@ struct ServeCommand: AsyncParsableCommand {
         try StoreDirectory.requireDatabase(in: start.configuration.stateDirectory)
         let threshold = LogThreshold(start.configuration.logLevel)
         let path = file.files.path.absolutePath
+        let logger = Logger(label: "netwatch") { ServiceLogHandler(label: $0, threshold: threshold) }
+        for variable in paths.unusedVariables { logger.warning("\(variable)") }
         let daemon = NetwatchDaemon(
             configuration: start.configuration,
-            logger: Logger(label: "netwatch") { ServiceLogHandler(label: $0, threshold: threshold) },
+            logger: logger,
             threshold: threshold,
             inUse: ConfigurationInUse(start, path: path) { [self, base] () throws(InvalidConfiguration) in
                 try configuration(base)
@@ -155,7 +163,7 @@ struct ServeCommand: AsyncParsableCommand {
         let orphans = Self.reapOrphans()
         defer { withExtendedLifetime((signals, hangUps, orphans)) {} }
         let failure = ServeFailure(
-            isDirectoryNamed: stateDir != nil,
+            isDirectoryNamed: stateDir != nil || paths.namedStateDirectory != nil,
             isSocketNamed: self.socket != nil,
             webPlace: web == nil ? start.place(of: "web.listen") : nil
         )

@@ -11,6 +11,13 @@ enum Command {
         return bundle.deletingLastPathComponent().appending(path: "netwatch").path
     }()
 
+    /// Hides the variables of the tests, such as `NETWATCH_CHECKS`, which would be warnings. An empty variable counts as
+    /// unset.
+    private static let hiddenVariables = Dictionary(
+        uniqueKeysWithValues: ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("NETWATCH_") }
+            .map { ($0, "") }
+    )
+
     /// Starts the command without waiting for it.
     static func start(
         _ arguments: [String],
@@ -23,7 +30,7 @@ enum Command {
         let process = try Subprocess(
             command[0],
             Array(command.dropFirst()),
-            environment: environment,
+            environment: hiddenVariables.merging(environment) { $1 },
             input: input,
             in: namespace
         )

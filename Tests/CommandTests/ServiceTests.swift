@@ -233,6 +233,31 @@ internal import Testing
         #expect(modes == "700\n755\n")
     }
 
+    @Test func `NETWATCH_STATE_DIR names the directory, and a variable without effect is a warning`()
+        async throws
+    {
+        let directory = try ScratchDirectory()
+        let environment = [
+            "NETWATCH_STATE_DIR": directory.file("named"), "STATE_DIRECTORY": directory.file("other"),
+            "NETWATCH_SOCKET": directory.file("socket"), "NETWATCH_LOG_LEVEL": "debug",
+        ]
+        let process = try Command.start(["serve"], environment: environment)
+        defer { process.signal(9) }
+        try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+        let warning =
+            "the environment variable `NETWATCH_LOG_LEVEL` has no effect; did you mean `NETWATCH_SERVICE_LOG_LEVEL`?"
+        #expect(process.errors.values.contains { $0.contains(warning) }, "\(process.errors.values)")
+        #expect(try shell("ls \(directory.path)").contains("named\n"))
+        #expect(try !shell("ls \(directory.path)").contains("other"))
+        process.signal(SIGTERM)
+        #expect(try await process.end() == .exited(0))
+        // The command opens the directory, as with `--state-dir`.
+        let list = try await Command.run("queue", "list", environment: environment)
+        #expect(list.ending == .exited(0), "\(list.errors)")
+        let check = try await Command.run("config", "check", environment: environment)
+        #expect(check.errors == ["warning: \(warning)"])
+    }
+
     @Test func `a socket whose directory has no parent is rejected, and no directory is created`()
         async throws
     {

@@ -29,13 +29,22 @@ struct HostAlert: Hashable, Sendable {
     }
 
     /// The names and values of the alert, in which times are RFC 3339. Values that are not known are missing.
-    private var values: [(name: String, value: String)] {
-        let values: [(name: String, value: String?)] = [
-            ("event", event.rawValue), ("host", host), ("check", check), ("cause", cause.rawValue),
-            ("reason", reason), ("down_since", Self.time(downSince)), ("up_since", upSince.map(Self.time)),
-            ("text", text),
+    private var values: [(name: Name, value: String)] {
+        let values: [(name: Name, value: String?)] = [
+            (.event, event.rawValue), (.host, host), (.check, check), (.cause, cause.rawValue),
+            (.reason, reason), (.downSince, Self.time(downSince)), (.upSince, upSince.map(Self.time)),
+            (.text, text),
         ]
         return values.compactMap { entry in entry.value.map { (name: entry.name, value: $0) } }
+    }
+
+    /// The names of the values, as members of the JSON object.
+    private enum Name: String, CaseIterable {
+        case event, host, check, cause, reason, text
+        case downSince = "down_since"
+        case upSince = "up_since"
+
+        var variable: String { "NETWATCH_\(rawValue.uppercased())" }
     }
 
     private static func time(_ milliseconds: Int64) -> String { Date(milliseconds: milliseconds).rfc3339 }
@@ -47,13 +56,12 @@ extension HostAlert {
     /// The fields of log entries about the alert.
     var fields: Logger.Metadata { .fields([.host: host, .cause: cause.rawValue]) }
 
-    /// The variables of a program's environment: `NETWATCH_EVENT` and so on. Each value is one line.
+    /// The names of the variables of a program's environment: `NETWATCH_EVENT` and so on.
+    static let variables = Name.allCases.map(\.variable)
+
+    /// The variables of a program's environment. Each value is one line.
     var environment: [String: String] {
-        Dictionary(
-            uniqueKeysWithValues: values.map { name, value in
-                ("NETWATCH_\(name.uppercased())", value.oneLine(upTo: .max))
-            }
-        )
+        Dictionary(uniqueKeysWithValues: values.map { ($0.variable, $1.oneLine(upTo: .max)) })
     }
 
     /// The JSON object that a webhook sends. Its version is the member `v`: 1.
@@ -61,7 +69,9 @@ extension HostAlert {
         get throws {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            let members = Dictionary(uniqueKeysWithValues: values.map { ($0.name, Member.text($0.value)) })
+            let members = Dictionary(
+                uniqueKeysWithValues: values.map { ($0.name.rawValue, Member.text($0.value)) }
+            )
             return try encoder.encode(members.merging(["v": .number(1)]) { $1 })
         }
     }

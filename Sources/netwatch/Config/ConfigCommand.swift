@@ -26,7 +26,8 @@ struct ConfigCommand: AsyncParsableCommand {
 
                 Prints every fault with its file, line and column, in the order of the files and lines. After a fault \
                 in the syntax, the rest of that file is not checked. Environment variables such as \
-                NETWATCH_QUEUE_INFLIGHT are checked after the files.
+                NETWATCH_QUEUE_INFLIGHT are checked after the files. A variable that begins with NETWATCH_ and has no \
+                effect is a warning.
 
                 If root checks the default files, a file that the owner of the queue's directory cannot read is a \
                 fault, because the service runs as that user.
@@ -73,6 +74,7 @@ struct ConfigCommand: AsyncParsableCommand {
             let faults = await Self.faults(in: directory)
             for fault in faults { Printer.error(Printer.printable(fault)) }
             let files = ServicePaths().configurationFiles(named: path ?? file.config)
+            ConfigurationOption.warnAboutUnusedVariables()
             let result: ConfigurationFiles.Result
             do throws(CommandError) {
                 result = try file.reading { () throws(InvalidConfiguration) in try files.readForService() }
@@ -118,6 +120,7 @@ struct ConfigCommand: AsyncParsableCommand {
         @OptionGroup var file: ConfigurationOption
 
         func run() throws {
+            ConfigurationOption.warnAboutUnusedVariables()
             let result = try file.reading { () throws(InvalidConfiguration) in try file.files.read() }
             Printer.data(ConfigurationText.effective(result).trimmingLastNewline)
         }

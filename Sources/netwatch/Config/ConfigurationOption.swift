@@ -23,6 +23,11 @@ struct ConfigurationOption: ParsableArguments {
 
     var files: ConfigurationFiles { ServicePaths().configurationFiles(named: config) }
 
+    /// Prints a warning for each environment variable that looks as if it had an effect, but has none.
+    static func warnAboutUnusedVariables() {
+        for variable in ServicePaths().unusedVariables { Printer.warning(Printer.printable("\(variable)")) }
+    }
+
     /// Calls a function that reads the files. If they have faults, prints all of them.
     ///
     /// - Throws: ``CommandError`` with the exit status 78 for faults; 75 if all of them may be temporary.

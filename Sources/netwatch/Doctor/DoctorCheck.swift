@@ -15,6 +15,7 @@ enum DoctorCheck: String, CaseIterable {
         var queue: QueueOptions
         /// The absolute path of the main file of the configuration.
         var configurationPath: String
+        var unusedVariables: [UnusedVariable]
         /// An error if the path of the socket is not valid.
         var service: Result<ServiceReading, CommandError>
         /// The directory of the credentials, without a path if it is not known.
@@ -57,6 +58,7 @@ enum DoctorCheck: String, CaseIterable {
         case .clock: [MachineChecks.clock()]
         case .configuration:
             await ServiceChecks.configuration(subjects.configuration, credentials: subjects.credentials)
+                + subjects.unusedVariables.map { DoctorFinding.warning(Printer.printable("\($0)")) }
         case .service: await ServiceChecks.service(subjects.service, subjects.configurationUse)
         case .socket: ServiceChecks.socket(subjects.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)

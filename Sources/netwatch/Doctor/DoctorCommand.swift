@@ -44,7 +44,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         help: .init(
-            "The directory of the credentials to check. Default: $CREDENTIALS_DIRECTORY, if it is set.",
+            "The directory of the credentials to check. Default: that of `netwatch serve`.",
             valueName: "directory"
         )
     )
@@ -71,6 +71,7 @@ struct DoctorCommand: AsyncParsableCommand {
             configuration: Result { () throws(InvalidConfiguration) in try files.readForService() },
             queue: queue,
             configurationPath: files.path.absolutePath,
+            unusedVariables: ServicePaths().unusedVariables,
             service: service,
             credentials: CredentialDirectory(
                 path: credentials ?? ServicePaths().credentialsDirectory,

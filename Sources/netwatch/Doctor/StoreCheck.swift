@@ -98,7 +98,7 @@ struct StoreCheck {
             examination = try await OfflineQueue.examineStore(
                 directory: directory,
                 limits: limits,
-                encryptionKeyFile: queue.encryptionKey
+                encryptionKeyFile: queue.keyFile
             )
         } catch let error as QueueError {
             if error.code == .alreadyOwned { return [.ok(error.message)] }

@@ -131,7 +131,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         do {
             moved = try await OfflineQueue.setAside(
                 directory: directory,
-                encryptionKeyFile: queue.encryptionKey
+                encryptionKeyFile: queue.keyFile
             )
         } catch let error as QueueError where error.code == .alreadyOwned {
             throw CommandError(opening: error).with(hint: Self.stopHint(directory, owner: error.ownerPID))
@@ -181,8 +181,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         )
         let command = Self.importCommand(
             for: salvage.path,
-            stateDirectory: queue.stateDir,
-            encryptionKey: queue.encryptionKey
+            stateDirectory: queue.namedDirectory,
+            encryptionKey: queue.keyFile
         )
         Printer.note("`\(command)`")
         Printer.data(salvage.path)
@@ -201,8 +201,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
     /// encrypted queue unencrypted.
     ///
     /// - Parameters:
-    ///   - stateDirectory: The value of `--state-dir`; `nil` if the option is missing.
-    ///   - encryptionKey: The value of `--encryption-key`; `nil` if the option is missing.
+    ///   - stateDirectory: The directory that the user has named; `nil` for the default.
+    ///   - encryptionKey: The file of keys that the user has named; `nil` if there is none.
     static func importCommand(
         for export: String,
         stateDirectory: String?,

@@ -12,8 +12,8 @@ struct QueueOptions: ParsableArguments {
         help: """
             The directory of the queue, for use without the service. Only the owner of the directory and root can \
             use it. If the service that listens on the socket uses this directory, the command uses the service. \
-            Default: the command uses the service; if no service is running and no socket is given, the command \
-            uses the directory that `netwatch serve` would use.
+            Default: $NETWATCH_STATE_DIR; if it is not set, the command uses the service; if no service is running \
+            and no socket is given, the command uses the directory that `netwatch serve` would use.
             """
     )
     var stateDir: String?
@@ -22,7 +22,8 @@ struct QueueOptions: ParsableArguments {
         help: .init(
             """
             The file with the encryption keys of the queue, for use without the service. If the command uses the \
-            service, the option has no effect. Default: none; encrypted parts are then not shown.
+            service, the option has no effect. Default: $NETWATCH_ENCRYPTION_KEY, an absolute path; without a file, \
+            encrypted parts are not shown.
             """,
             valueName: "file"
         )
@@ -32,10 +33,17 @@ struct QueueOptions: ParsableArguments {
     func validate() throws {
         if stateDir == "" { throw ValidationError("`--state-dir` must not be empty") }
         if encryptionKey == "" { throw ValidationError("`--encryption-key` must not be empty") }
+        if encryptionKey == nil, let fault = ServicePaths().fault { throw ValidationError(fault) }
     }
 
+    /// The directory that the option or the variable names; `nil` if neither does.
+    var namedDirectory: String? { stateDir ?? ServicePaths().namedStateDirectory }
+
+    /// The file of keys that the option or the variable names; `nil` if neither does.
+    var keyFile: String? { encryptionKey ?? ServicePaths().namedEncryptionKeyFile }
+
     /// Whether the queue may belong to a program with completion handlers. The service has none.
-    var mayHaveHandlers: Bool { stateDir != nil }
+    var mayHaveHandlers: Bool { namedDirectory != nil }
 
     /// Calls `body` with a client of the queue: through the service, or in the queue's directory if no service is
     /// running.
@@ -77,7 +85,7 @@ struct QueueOptions: ParsableArguments {
     ///
     /// - Throws: A usage error if only a socket is given, because its service may use any directory.
     func directoryWithoutService() throws(CommandError) -> String {
-        if let stateDir { return stateDir }
+        if let namedDirectory { return namedDirectory }
         let paths = ServicePaths()
         guard service.socket == nil, !paths.isSocketNamed else {
             throw CommandError(
@@ -99,7 +107,7 @@ struct QueueOptions: ParsableArguments {
     }
 
     private func access() throws(CommandError) -> Access {
-        if let stateDir { return .directory(stateDir) }
+        if let namedDirectory { return .directory(namedDirectory) }
         let paths = ServicePaths()
         guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
             return .service(try service.path())
@@ -142,7 +150,7 @@ struct QueueOptions: ParsableArguments {
         try StoreDirectory.requireDatabase(in: directory)
         let queue: StoredQueue
         do {
-            queue = try await StoredQueue.opening(directory, encryptionKey: encryptionKey)
+            queue = try await StoredQueue.opening(directory, encryptionKey: keyFile)
         } catch let error as QueueError {
             // The process that owns the queue may be the service. Then the command uses the service.
             if error.code == .alreadyOwned, let socket = try? service.path(),

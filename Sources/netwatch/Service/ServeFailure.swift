@@ -3,7 +3,7 @@ internal import OfflineQueue
 
 /// The errors that end `netwatch serve`, with the options and keys that avoid them.
 struct ServeFailure {
-    /// Whether `--state-dir` names the directory.
+    /// Whether `--state-dir` or `NETWATCH_STATE_DIR` names the directory.
     let isDirectoryNamed: Bool
     /// Whether `--socket` names the socket.
     let isSocketNamed: Bool

@@ -53,12 +53,14 @@ enum StoreDirectory {
         )
     }
 
-    /// Returns the command that sets aside the store in a directory. The directory is named unless it is the default.
+    /// Returns the command that sets aside the store in a directory. The directory is named unless it is the default
+    /// without the user's variables.
     ///
     /// - Parameter paths: The default paths. Default: those of this process.
     static func setAsideCommand(for path: String, paths: ServicePaths = ServicePaths()) -> String {
         let command = "netwatch queue verify --set-aside"
-        let isDefault = !paths.isSocketNamed && path == paths.existingStateDirectory ?? paths.stateDirectory
+        let isNamed = paths.isSocketNamed || paths.namedStateDirectory != nil
+        let isDefault = !isNamed && path == paths.existingStateDirectory ?? paths.stateDirectory
         return isDefault ? command : "\(command) --state-dir \(Shell.quoted(path))"
     }
 

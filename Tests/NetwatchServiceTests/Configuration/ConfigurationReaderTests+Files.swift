@@ -119,8 +119,57 @@ extension ConfigurationReaderTests {
     @Test func `each key has its own variable, which no other use has`() {
         let names = SettingTable.settings.map(\.variable)
         #expect(Set(names).count == names.count)
-        #expect(Set(names).isDisjoint(with: ["NETWATCH_CONFIG", "NETWATCH_SOCKET"]))
+        #expect(Set(names).isDisjoint(with: ServicePaths.variables + HostAlert.variables))
         #expect(names.contains("NETWATCH_ACCESS_QUOTA_STAGED_BYTES"))
+    }
+
+    @Test func `a variable that looks like one of netwatch and has no effect is named`() {
+        let used = [
+            "NETWATCH_QUEUE_INFLIGHT", "NETWATCH_STATE_DIR", "NETWATCH_SOCKET", "NETWATCH_BOOT_ID",
+            "NETWATCH_DOWN_SINCE",
+        ]
+        let links = [
+            "NETWATCH_SERVICE_HOST", "NETWATCH_SERVICE_PORT", "NETWATCH_SERVICE_PORT_HTTP", "NETWATCH_PORT",
+            "NETWATCH_PORT_80_TCP", "NETWATCH_PORT_80_TCP_ADDR", "NETWATCH_PORT_80_TCP_PORT",
+            "NETWATCH_WEB_SERVICE_HOST", "NETWATCH_WEB_PORT_53_UDP_PROTO",
+        ]
+        let unused = [
+            "NETWATCH_PORTAL_PROBE", "NETWATCH_QUEUE_INFLGHT", "NETWATCH_STATE_DIRECTORY", "NETWATCH_WEB",
+            "NETWATCH_ZZZZZZZZ",
+        ]
+        let names = used + links + unused + ["OTHER"]
+        var environment = Dictionary(uniqueKeysWithValues: names.map { ($0, "x") })
+        environment["NETWATCH_EMPTY"] = ""
+        let endings = [
+            "; did you mean `NETWATCH_SERVICE_PORTAL_PROBE`?", "; did you mean `NETWATCH_QUEUE_INFLIGHT`?",
+            "; did you mean `NETWATCH_STATE_DIR`?", "; did you mean `NETWATCH_WEB_LISTEN`?", "",
+        ]
+        let expected = zip(unused, endings).map { "the environment variable `\($0)` has no effect\($1)" }
+        let paths = ServicePaths(environment: environment)
+        #expect(paths.unusedVariables.map(\.description) == expected)
+    }
+
+    @Test func `the variables of the paths replace the directories of the service manager`() {
+        let managed = ["STATE_DIRECTORY": "/m/state", "CREDENTIALS_DIRECTORY": "/m/credentials"]
+        let named = [
+            "NETWATCH_STATE_DIR": "/n/state", "NETWATCH_CREDENTIALS": "/n/credentials",
+            "NETWATCH_ENCRYPTION_KEY": "/n/key",
+        ]
+        func paths(_ environment: [String: String]) -> ServicePaths {
+            ServicePaths(environment: environment, isRoot: true)
+        }
+        func values(_ environment: [String: String]) -> [String?] {
+            let paths = paths(environment)
+            return [paths.stateDirectory, paths.credentialsDirectory, paths.encryptionKeyFile, paths.fault]
+        }
+        #expect(values(managed) == ["/m/state", "/m/credentials", nil, nil])
+        #expect(values(managed.merging(named) { $1 }) == ["/n/state", "/n/credentials", "/n/key", nil])
+        #expect(values(managed.merging(named.mapValues { _ in "" }) { $1 }) == values(managed))
+        // A missing directory that the user named is not replaced by the system's.
+        #expect(paths(["NETWATCH_STATE_DIR": "/no/such"]).existingStateDirectory == nil)
+        let key = String(repeating: "0f", count: 32)
+        let fault = paths(["NETWATCH_ENCRYPTION_KEY": key]).fault
+        #expect(fault?.contains("absolute path") == true && fault?.contains(key) == false)
     }
 
     @Test func `drop-ins are read in the order of their names, and other files are not`() throws {
