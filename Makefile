@@ -8,7 +8,7 @@ TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn
 CONFORMANCE_PACKAGES := curl jq python3-venv
 PAGE_PACKAGES := python3-venv chromium-headless-shell
 SYSTEMD_PACKAGES := systemd jq openssl python3
-DEB_PACKAGES := dpkg-dev binutils chrpath python3
+DEB_PACKAGES := dpkg-dev binutils python3
 # For the compared clients and queues: Redis's programs without its service, and the tools that install Python queues.
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
@@ -103,9 +103,12 @@ run:
 	.build/debug/netwatch host $(HOST)
 
 ## release: build the command for installation, without dependencies on Swift's libraries
+# The package manager of Swift adds $ORIGIN to the directories of libraries, which nothing needs.
 release:
 	@scripts/setup $(BUILD_PACKAGES) binutils python3
-	swift build -c release --product netwatch --static-swift-stdlib -Xlinker -z -Xlinker now -Xlinker --build-id
+	swift build -c release --product netwatch --static-swift-stdlib --disable-local-rpath \
+		-Xlinker -z -Xlinker now -Xlinker --build-id
+	@scripts/check-library-paths .build/release/netwatch
 	@scripts/check-optimized .build/release/netwatch
 
 ## deb: build the Debian packages from the release build, in .build/deb
