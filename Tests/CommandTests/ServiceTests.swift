@@ -233,6 +233,26 @@ internal import Testing
         #expect(modes == "700\n755\n")
     }
 
+    @Test func `all files of the service are for its user alone, and usable for it, with any umask`()
+        async throws
+    {
+        let directory = try ScratchDirectory()
+        let state = directory.file("state")
+        let serve = "exec \(Command.path) serve --state-dir \(state) --socket \(directory.file("socket"))"
+        for mask in ["777", "000"] {
+            let process = try Subprocess("/bin/sh", ["-c", "umask \(mask); \(serve)"])
+            defer { process.signal(9) }
+            try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+            let others = "find . -type f ! -perm 600"
+            let names = try shell("cd \(state); \(others); ls history.sqlite history.sqlite-wal")
+            #expect(names == "history.sqlite\nhistory.sqlite-wal\n")
+            // A file that an earlier service has created without permissions.
+            try shell("chmod 0 \(state)/history.sqlite*")
+            process.signal(9)
+            _ = try await process.end()
+        }
+    }
+
     @Test func `NETWATCH_STATE_DIR names the directory, and a variable without effect is a warning`()
         async throws
     {

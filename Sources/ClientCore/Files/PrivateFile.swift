@@ -26,6 +26,7 @@ enum PrivateFile {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
         let descriptor = file.rawValue
+        try systemCall("fchmod \(path)") { fchmod(descriptor, 0o600) }
         var rest = Array(data)[...]
         while !rest.isEmpty {
             let count = try systemCall("write \(path)") {

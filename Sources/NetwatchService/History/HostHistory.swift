@@ -21,7 +21,7 @@ package final class HostHistory: Sendable {
     private let isSynchronized: @Sendable () -> Bool?
     private let database: DatabaseQueue
 
-    /// Opens the database, or creates it with mode 0600.
+    /// Opens the database, or creates it with mode 0600, regardless of the umask.
     ///
     /// - Parameters:
     ///   - retention: How long outages and the buckets of days are kept. Default 365 days.
@@ -53,9 +53,7 @@ package final class HostHistory: Sendable {
     }
 
     private static func open(_ path: String) throws -> DatabaseQueue {
-        // SQLite would create the file with mode 0644.
-        let file = Glibc.open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        if file >= 0 { Glibc.close(file) }
+        makePrivate(path)
         var configuration = Configuration()
         configuration.label = "history"
         configuration.foreignKeysEnabled = true
@@ -69,6 +67,15 @@ package final class HostHistory: Sendable {
         }
         try HistorySchema.migrator.migrate(database)
         return database
+    }
+
+    /// Creates the file with mode 0600 if it is missing, regardless of the umask, and gives existing files this mode.
+    /// SQLite would create the file with mode 0644 less the umask, and creates the other files with the mode of the
+    /// first. SQLite also reports the error of a file that cannot be used.
+    private static func makePrivate(_ path: String) {
+        let file = Glibc.open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        if file >= 0 { Glibc.close(file) }
+        for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
 
     package func close() throws {

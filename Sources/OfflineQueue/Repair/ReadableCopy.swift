@@ -1,4 +1,6 @@
 internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
 
 /// A database that SQLite can read, made from one that may be truncated. SQLite refuses to read a database file that is
 /// shorter than its header says, although the remaining pages are intact. Such a file is copied, and the copy is
@@ -19,10 +21,12 @@ struct ReadableCopy {
             return
         }
         let copy = "\(directory)/readable-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: false)
+        try Directory.make(copy, mode: 0o700)
         for name in ["queue.sqlite", "queue.sqlite-wal"] where FileSystem.size(of: "\(directory)/\(name)") > 0
         {
             try FileManager.default.copyItem(atPath: "\(directory)/\(name)", toPath: "\(copy)/\(name)")
+            // The umask may have removed permissions.
+            try systemCall("chmod \(copy)/\(name)") { chmod("\(copy)/\(name)", 0o600) }
         }
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: "\(copy)/queue.sqlite"))
         try file.truncate(atOffset: UInt64(length))
