@@ -36,11 +36,10 @@ struct ServiceRoutes: Sendable {
         return .text("ok\n")
     }
 
-    /// Responds with 200 if the store can be read and the queue processes requests.
+    /// Responds as ``health()`` does if the queue processes requests.
     private func readiness() async throws -> ControlResponse {
         try state.readiness.require()
-        _ = try await state.queue.counts
-        return .text("ready\n")
+        return try await health()
     }
 
     private func configuration() async -> ControlResponse {

@@ -21,6 +21,14 @@ internal import Testing
         await fixture.stop()
     }
 
+    @Test func `a service that is ready responds like one that is healthy, as the page says`() async throws {
+        let fixture = try await OpenAPIFixture()
+        let health = OpenAPIRequest(method: "GET", path: "/healthz")
+        let responses = try await fixture.responses(to: [Self.readiness, health])
+        #expect(responses.map(\.status) == [200, 200] && responses.map(\.body) == ["ok\n", "ok\n"])
+        await fixture.stop()
+    }
+
     @Test func `a reload returns the number of hosts and the keys that need a restart`() async throws {
         let fixture = try await OpenAPIFixture()
         await fixture.state.reloads.use {
