@@ -58,8 +58,13 @@ package final class HostHistory: Sendable {
         configuration.label = "history"
         configuration.foreignKeysEnabled = true
         configuration.prepareDatabase { database in
-            // A lost minute is acceptable, so commits are not synced.
-            try database.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+            // A lost minute is acceptable, so commits are not synced. SQLite checkpoints the log at about 4 MiB. It is
+            // longer only after another process has read for a long time.
+            try database.execute(
+                sql: """
+                    PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = \(4 << 20)
+                    """
+            )
         }
         let database = try DatabaseQueue(path: path, configuration: configuration)
         guard try database.read({ try !HistorySchema.migrator.hasBeenSuperseded($0) }) else {

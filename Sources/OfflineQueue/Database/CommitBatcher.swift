@@ -14,6 +14,7 @@ final class CommitBatcher: Sendable {
     private struct State {
         var waiting: [Operation] = []
         var isScheduled = false
+        var isTruncating = false
         var refusal: QueueError?
         var durations = DurationHistogram(limits: CommitBatcher.durationLimits)
         var location: StoreLocation?
@@ -24,7 +25,7 @@ final class CommitBatcher: Sendable {
 
     /// The approximate maximum size of SQLite's write-ahead log (the "log" from here on) in bytes. SQLite copies the
     /// log to the database when the log has 1000 pages (`PRAGMA wal_autocheckpoint`). The batch that reaches this
-    /// number may write more pages.
+    /// number may write more pages. SQLite shortens a longer file to this size when it starts the log again.
     static let longestLog: Int64 = 8 << 20
 
     /// From the sync of a fast disk to the busy timeouts of typical clients.
@@ -120,10 +121,31 @@ final class CommitBatcher: Sendable {
     }
 
     /// Throws the error that has ended the store, such as damage that a read found. If there is none, checks that the
-    /// store's files were not removed or replaced. Blocks.
+    /// store's files were not removed or replaced, and begins to truncate a long log. Blocks.
     func check() throws(QueueError) {
         if let failure = storeFailure { throw failure }
         try checkLocation()
+        truncateLongLog()
+    }
+
+    /// Truncates a long log between two commits. A queue that does not write would otherwise keep the log that it had
+    /// while another process read the database. On a full disk, this log may be the reason why nothing is written.
+    private func truncateLongLog() {
+        guard Self.foreignProcess == nil, truncation.withLock({ $0?.isLong == true }), beginsTruncation()
+        else { return }
+        database.asyncWriteWithoutTransaction { [self] database in
+            if storeFailure == nil, isWatching {
+                truncation.withLock { $0?.run(on: database, isRepeated: true) }
+            }
+            state.withLock { $0.isTruncating = false }
+        }
+    }
+
+    private func beginsTruncation() -> Bool {
+        state.withLock { state in
+            defer { state.isTruncating = true }
+            return !state.isTruncating
+        }
     }
 
     /// Checks that the store's files were not removed or replaced. Otherwise stops the store and throws the error.

@@ -144,7 +144,9 @@ enum QueueDatabase {
         // FULL must be set after the connection is open. GRDB sets NORMAL for WAL databases after it has called
         // `prepareDatabase`.
         try syncFully(database)
-        try database.execute(sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(64 << 20)")
+        try database.execute(
+            sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(CommitBatcher.longestLog)"
+        )
         // SQLite keeps a journal to roll back a statement with triggers. If this journal may be written to a file, it
         // takes 64 KiB for each statement. In memory it takes only as much as the statement changes.
         try database.execute(sql: "PRAGMA temp_store = MEMORY")

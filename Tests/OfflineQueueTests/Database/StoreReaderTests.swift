@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Foundation
+internal import GRDB
 internal import Glibc
 internal import Testing
 
@@ -92,6 +93,51 @@ internal import Testing
             group.cancelAll()
         }
         #expect(try await store.counts()[.pending] == 1000)
+        await store.close()
+    }
+}
+
+extension StoreReaderTests {
+    private static func requests(_ number: Int) throws -> [NewRequest] {
+        let body = StoredBody.inline(Data(repeating: 0x61, count: 64_000))
+        return try (0..<100).map { index in
+            let request = QueueRequest(method: "PUT", url: "http://example.com/")
+            return try NewRequest(request, options: EnqueueOptions(id: "\(number)-\(index)"), body: body)
+        }
+    }
+
+    /// Writes until the log is longer than the threshold, while another connection has a snapshot of the database.
+    ///
+    /// - Returns: The size of the log after that connection has closed its snapshot.
+    private func letLogGrow(_ store: SQLiteQueueStore, from first: Int) async throws -> Int64 {
+        var configuration = QueueDatabase.readingConfiguration
+        configuration.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: directory.path + "/queue.sqlite", configuration: configuration)
+        try await other.writeWithoutTransaction { database in
+            try database.execute(sql: "BEGIN")
+            _ = try Int.fetchOne(database, sql: "SELECT count(*) FROM request")
+        }
+        for number in first..<first + 4 { _ = try await store.enqueue(try Self.requests(number)) }
+        try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        try other.close()
+        return FileSystem.size(of: directory.path + "/queue.sqlite-wal")
+    }
+
+    @Test func `the log shrinks after another program has stopped reading, with and without writes`()
+        async throws
+    {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let log = directory.path + "/queue.sqlite-wal"
+        #expect(try await letLogGrow(store, from: 0) > LogTruncation.threshold)
+        try await store.check()
+        // The connection runs this after the truncation.
+        _ = try await store.pragma("synchronous")
+        #expect(FileSystem.size(of: log) == 0)
+        #expect(try await letLogGrow(store, from: 4) > LogTruncation.threshold)
+        // The first commit copies the log to the database, and the second one starts the log again.
+        for id in ["a", "b"] { _ = try await store.enqueue(try new(id)) }
+        #expect(FileSystem.size(of: log) <= CommitBatcher.longestLog)
+        #expect(try await store.counts()[.pending] == 802)
         await store.close()
     }
 }
