@@ -12,7 +12,7 @@ internal import Testing
 
     @Test func `hosts of a file and of the arguments are watched, each once`() async throws {
         let directory = try ScratchDirectory()
-        let path = try file("# ours\n\n127.0.0.1 # here\r\n  ::1\n127.0.0.1\n::0:1", in: directory)
+        let path = try file("\u{feff}# ours\n\n127.0.0.1 # here\r\n  ::1\n127.0.0.1\n::0:1", in: directory)
         let result = try await Command.run(
             "host",
             "127.0.0.2",

@@ -130,7 +130,7 @@ final class QueueFixture {
         async throws
     {
         let queue = try await QueueFixture(backend, count: 4)
-        let held = try await queue.run("hold", "-", input: "req-0\n\n  req-1 \nreq-2")
+        let held = try await queue.run("hold", "-", input: "\u{feff}req-0\n\n  req-1 \nreq-2")
         #expect(held.ending == .exited(0) && held.output.count == 3, "\(held.errors)")
         let nothing = try await queue.run("release", "--all", "--yes", "--host", "elsewhere")
         #expect(nothing.ending == .exited(0) && nothing.output.isEmpty)

@@ -58,6 +58,11 @@ internal import Testing
         ),
         ("type: header\nname: X-Key\nvalue: #k\norigins: https://*.example", "https://a.example/|X-Key: #k"),
         ("type: query\nname: key\nvalue: a b\norigins: https://a.example", "https://a.example/?key=a%20b"),
+        // A byte order mark.
+        (
+            "\u{feff}type: bearer\norigins: https://a.example\nvalue: t",
+            "https://a.example/|Authorization: Bearer t"
+        ),
     ])
     func `a file of each type is read`(text: String, expected: String) async throws {
         try write(text)

@@ -32,7 +32,7 @@ struct CredentialFileReader {
         let bytes = try bytes(of: path, .ownerOnly)
         let text: CredentialText
         do {
-            text = try CredentialText(parsing: String(decoding: bytes, as: UTF8.self))
+            text = try CredentialText(parsing: String(decoding: bytes.withoutByteOrderMark, as: UTF8.self))
         } catch {
             note([])
             throw fault("\(error.line.map { "\(path), line \($0)" } ?? path): \(error.message)")

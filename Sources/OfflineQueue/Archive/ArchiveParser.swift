@@ -1,4 +1,5 @@
 package import Foundation
+internal import NetwatchEventLoop
 
 /// Parses an export, which is untrusted, in pieces.
 ///
@@ -92,6 +93,7 @@ package struct ArchiveParser: ~Copyable {
 
 extension ArchiveParser {
     private mutating func parse(_ events: inout [Event]) throws {
+        if case .beginning = place { line = line.withoutByteOrderMark }
         switch place {
         case .beginning: try parseHeader()
         case .betweenRequests where line.starts(with: ArchiveFormat.endStart): return try parseEnd()

@@ -70,7 +70,10 @@ struct KeyFile {
 extension KeyFile {
     private func ring(of text: SecretMemory) throws(QueueError) -> KeyRing {
         var keys: [EncryptionKey] = []
-        let lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let lines = text.bytes.withoutByteOrderMark.split(
+            separator: UInt8(ascii: "\n"),
+            omittingEmptySubsequences: false
+        )
         for (index, line) in lines.enumerated() {
             let digits = UnsafeRawBufferPointer(rebasing: line)
             guard let first = digits.first(where: { !Self.isSpace($0) }), first != UInt8(ascii: "#") else {

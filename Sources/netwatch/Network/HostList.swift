@@ -79,9 +79,7 @@ struct HostList {
 
     private mutating func read(_ file: ArgumentBytes) throws(CommandError) {
         let name = file == .standardInput ? "standard input" : "\(file)"
-        var bytes = try InputFile.read(file, limit: Self.longestFile)
-        // Skips the byte order mark that some editors write at the start of UTF-8 files.
-        if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
+        let bytes = try InputFile.read(file, limit: Self.longestFile).withoutByteOrderMark
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
             add(line: line, at: "\(name):\(index + 1)")

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
@@ -254,7 +255,7 @@ struct EditOptions: ParsableArguments {
     // MARK: Input and confirmation
 
     private static func readIDs() throws(CommandError) -> [String] {
-        let data = try InputFile.read(.standardInput, limit: longestInput)
+        let data = try InputFile.read(.standardInput, limit: longestInput).withoutByteOrderMark
         return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).map {
             $0.trimmingCharacters(in: .whitespaces)
         }.filter { !$0.isEmpty }

@@ -21,6 +21,11 @@ internal import Testing
         read(document).problems.map(\.description)
     }
 
+    @Test func `a byte order mark is ignored`() {
+        let reader = Self.read("\u{feff}[queue]\ninflight = 7\ninflght = 7")
+        #expect(reader.configuration.queue.inflight == 7 && reader.problems.map(\.line) == [3])
+    }
+
     @Test func `values of all kinds are read`() {
         let reader = Self.read(
             """

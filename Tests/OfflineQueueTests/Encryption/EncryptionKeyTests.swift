@@ -73,8 +73,8 @@ internal import Testing
 
     // MARK: Files
 
-    @Test func `comments, empty lines, spaces and capital digits are accepted in a key file`() throws {
-        let text = "# rotated in May\r\n\n  \(TestKeys.second.uppercased())\t\r\n\(TestKeys.first)"
+    @Test func `comments, spaces, capital digits and a byte order mark are accepted in a key file`() throws {
+        let text = "\u{feff}# rotated in May\r\n\n  \(TestKeys.second.uppercased())\t\r\n\(TestKeys.first)"
         let ring = try KeyFile(path: try file.write(text)).keys()
         #expect(
             ring.keys.map(\.id) == [
