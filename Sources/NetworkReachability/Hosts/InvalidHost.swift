@@ -84,6 +84,12 @@ extension InvalidHost.Reason: CustomStringConvertible {
 extension InvalidHost: CustomStringConvertible {
     /// A human-readable message with the rejected text and the reason.
     public var description: String {
-        "`\(text)` is not a valid host: \(reason)"
+        "`\(text)` is not a valid host: \(explanation)"
+    }
+
+    /// The reason, with the form `xn--…` of an international name if it is known.
+    package var explanation: String {
+        guard reason == .character, let name = InternationalName.ascii(text) else { return "\(reason)" }
+        return "an international name must be written as `\(name)`"
     }
 }

@@ -1,6 +1,7 @@
 internal import ClientCore
 internal import Foundation
 internal import NetwatchEventLoop
+internal import NetworkReachability
 
 /// The origin of a request's URL: scheme, host and port (RFC 6454).
 package struct Origin: Hashable, Sendable, CustomStringConvertible {
@@ -25,7 +26,9 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         func shown() -> String { quoted(SecretRemoval.redacting(url)) }
         let example = "an example is `https://example.com/a%20b`"
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
-            throw QueueError(.invalidURL, "\(shown()) is not a URL; \(example)")
+            let name = Self.writtenHost(of: url).flatMap(InternationalName.ascii)
+            let advice = name.map { "its host must be written as `\($0)`" } ?? example
+            throw QueueError(.invalidURL, "\(shown()) is not a URL; \(advice)")
         }
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
             throw QueueError(.invalidURL, "the URL contains a user name or password: \(SecretRemoval.hint)")
@@ -80,6 +83,16 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// The origin with its port, such as `https://api.example.com:443` or `http://[::1]:8080`.
     package var description: String {
         "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
+
+    /// Returns the host of a text that is not a URL, without a user name and a port; `nil` if the text may contain a
+    /// password with a `/`.
+    private static func writtenHost(of text: String) -> String? {
+        guard let start = text.firstRange(of: "://")?.upperBound else { return nil }
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        guard !text[authority.endIndex...].contains("@") else { return nil }
+        let host = authority.split(separator: "@", omittingEmptySubsequences: false).last
+        return host.map { String($0.prefix { $0 != ":" }) }
     }
 
     private static func withoutBrackets(_ host: String) -> Substring {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetworkReachability
 
 /// The characters of the hosts of URLs.
 enum HostText {
@@ -15,9 +16,8 @@ enum HostText {
 
     /// Creates the error for a text in a configuration that is not a host.
     static func refusal(of text: String) -> QueueError {
-        QueueError(
-            .invalidConfiguration,
-            "\(quoted(text)) is not a host; accepted: a name or an address, without a scheme, a port or `*`"
-        )
+        let name = InternationalName.ascii(text).map { "an international name must be written as `\($0)`" }
+        let advice = name ?? "accepted: a name or an address, without a scheme, a port or `*`"
+        return QueueError(.invalidConfiguration, "\(quoted(text)) is not a host; \(advice)")
     }
 }

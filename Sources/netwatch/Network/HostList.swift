@@ -63,7 +63,7 @@ struct HostList {
         } catch {
             let prefix = place.map { "\($0): " } ?? ""
             suggestion = ProbeChoice.suggestion(for: error)
-            return refuse(prefix + "\(Printer.quoted(text)) is not a valid host: \(error.reason)")
+            return refuse(prefix + "\(Printer.quoted(text)) is not a valid host: \(error.explanation)")
         }
         guard !known.contains(host) else { return }
         guard hosts.count < Self.limit else { return isTooLong = true }

@@ -43,8 +43,32 @@ internal import Testing
             _ = try NetworkReachabilityManager(validating: text)
         } catch {
             #expect(error.reason == reason)
-            #expect(error.description == "`\(text)` is not a valid host: \(reason)")
+            let isInternational = InternationalName.ascii(text) != nil
+            #expect(isInternational || error.description == "`\(text)` is not a valid host: \(reason)")
         }
+    }
+
+    /// The expected names are those of Python's codec `idna`.
+    @Test(arguments: [
+        ("bücher.example", "xn--bcher-kva.example"), ("BÜCHER.example", "xn--bcher-kva.example"),
+        ("例え.テスト", "xn--r8jz45g.xn--zckzah"), ("пример.испытание", "xn--e1afmkfd.xn--80akhbyknj4f"),
+        ("παράδειγμα.δοκιμή", "xn--hxajbheg2az3al.xn--jxalpdlp"), ("ไทย.th", "xn--o3cw4h.th"),
+    ])
+    func `the error for an international name contains the name that is accepted`(
+        text: String,
+        name: String
+    ) {
+        let error = #expect(throws: InvalidHost.self) { try NetworkHost(validating: text) }
+        let message = "`\(text)` is not a valid host: an international name must be written as `\(name)`"
+        #expect(error?.description == message && NetworkHost(name) != nil)
+    }
+
+    @Test(arguments: [
+        "plain.example", "a b", "a_ü.example", "u\u{308}ber.example", "１２７.example", "straße.example",
+        "日本語。jp", String(repeating: "ü", count: 60) + ".example",
+    ])
+    func `no form is proposed for a name whose form is not certain`(text: String) {
+        #expect(InternationalName.ascii(text) == nil)
     }
 
     @Test func `two spellings of a name are equal`() {

@@ -48,6 +48,21 @@ internal import Testing
         }
     }
 
+    @Test func `the messages about the hosts of URLs say what is accepted`() {
+        func message(_ url: String) -> String {
+            let error = #expect(throws: QueueError.self) {
+                try RequestChecks.check(QueueRequest(method: "GET", url: url), for: .send)
+            }
+            return error?.message ?? ""
+        }
+        let name = " is not a URL; its host must be written as `xn--bcher-kva.example`"
+        #expect(message("http://bücher.example/a") == "`http://bücher.example/a`" + name)
+        let user = message("http://u:hush@bücher.example:80/")
+        #expect(user.hasSuffix(name) && !user.contains("hush"))
+        #expect(!message("http://ü:hush/ü@a.example/").contains("hush"))
+        #expect(!message("http://ü:hush/ü@a.example/").contains("xn--"))
+    }
+
     @Test(arguments: [
         "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
         "http://a_b.example.com./", "http://xn--bcher-kva.example/",
