@@ -46,6 +46,12 @@ package enum RequestChecks {
         guard purpose == .import || HostText.isValid(origin.host) else {
             throw QueueError(.invalidURL, "the host \(quoted(origin.host)) is not a name or an address")
         }
+        guard purpose == .import || !HostText.isMistypedAddress(origin.host) else {
+            throw QueueError(
+                .invalidURL,
+                "the host \(quoted(origin.host)) looks like an IP address but is not a valid one"
+            )
+        }
         return origin
     }
 

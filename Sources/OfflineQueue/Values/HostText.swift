@@ -14,6 +14,17 @@ enum HostText {
         }
     }
 
+    /// Returns whether a host is neither a name nor a complete address, but a number or an address such as `127.1`.
+    /// libcurl would send the request to an address that the caller may not have meant.
+    static func isMistypedAddress(_ host: String) -> Bool {
+        do throws(InvalidHost) {
+            _ = try NetworkHost(validating: host)
+            return false
+        } catch {
+            return error.reason == .mistypedAddress
+        }
+    }
+
     /// Creates the error for a text in a configuration that is not a host.
     static func refusal(of text: String) -> QueueError {
         let name = InternationalName.ascii(text).map { "an international name must be written as `\($0)`" }

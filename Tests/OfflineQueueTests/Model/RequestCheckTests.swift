@@ -25,6 +25,7 @@ internal import Testing
         "https://user@example.com/", "https://user:secret@example.com/", "https://example.com/a b",
         "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
         "http://*/", "https://*.example.com/", "http://%2a/", "http://a!b/", "http://a,b/",
+        "http://127.1/", "http://0x7f000001/", "http://2130706433/", "http://192.0.2/", "http://1.2.3.256/",
     ])
     func `an invalid URL is refused, and so is a URL with credentials`(url: String) {
         #expect(code(url: url) == .invalidURL)
@@ -61,6 +62,8 @@ internal import Testing
         #expect(user.hasSuffix(name) && !user.contains("hush"))
         #expect(!message("http://ü:hush/ü@a.example/").contains("hush"))
         #expect(!message("http://ü:hush/ü@a.example/").contains("xn--"))
+        let address = "the host `127.1` looks like an IP address but is not a valid one"
+        #expect(message("http://127.1/") == address)
     }
 
     @Test(arguments: [
