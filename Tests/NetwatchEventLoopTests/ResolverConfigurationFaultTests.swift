@@ -35,7 +35,7 @@ internal import Testing
         try directory.write(Array("nameserver x\u{1b}[2J\nnameserver dns\n".utf8), to: "resolv.conf")
         #expect(
             ResolverConfigurationFault(readingFrom: path)?.description
-                == "`\(path)` contains no name server: `x?[2J` is not an IPv4 or IPv6 address"
+                == "`\(path)` contains no name server: `x\\u{1B}[2J` is not an IPv4 or IPv6 address"
         )
         let missing = directory.file("missing")
         let unreadable = NameResolver.Failure(

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// The error for a parameter whose arrays and dictionaries are nested more than 512 levels deep.
 public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
@@ -7,7 +8,7 @@ public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
 
     /// The name and the limit: `"foo" is nested more than 512 levels deep`.
     public var description: String {
-        "\(name.debugDescription) is nested more than \(ParameterTree.maximumDepth) levels deep"
+        "\(name.printableLiteral) is nested more than \(ParameterTree.maximumDepth) levels deep"
     }
 }
 

@@ -1,4 +1,5 @@
 public import Foundation
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 extension AFError: LocalizedError, CustomStringConvertible {
@@ -51,9 +52,9 @@ extension AFError.URLRequestValidationFailureReason: CustomStringConvertible {
         case .bodyDataInGETRequest(let data):
             "a GET or HEAD request must not have a body (\(data.count) bytes)"
         case .unsupportedScheme(let url):
-            "the scheme \((url.scheme ?? "").debugDescription) is not supported; http and https are accepted"
+            "the scheme \((url.scheme ?? "").printableLiteral) is not supported; http and https are accepted"
         case .invalidOption(let name, let value, let accepted): "\(name) is \(value); accepted: \(accepted)"
-        case .missingHost(let url): "the URL \(url.textWithoutSecrets.debugDescription) has no host"
+        case .missingHost(let url): "the URL \(url.textWithoutSecrets.printableLiteral) has no host"
         }
     }
 }
@@ -91,7 +92,7 @@ extension AFError.MultipartEncodingFailureReason: CustomStringConvertible {
         case .outputStreamWriteFailed(let error): "writing failed: \(error.message)"
         case .inputStreamReadFailed(let error): "reading a part failed: \(error.message)"
         case .bodyPartHeaderInvalid(let name, let value):
-            "\(value.debugDescription) is not a valid \(name) of a part"
+            "\(value.printableLiteral) is not a valid \(name) of a part"
         }
     }
 }

@@ -1,4 +1,5 @@
 package import Foundation
+internal import NetwatchEventLoop
 
 extension URL {
     /// Returns whether both URLs have the same scheme, host and port (RFC 6454 §4).
@@ -59,6 +60,6 @@ extension URL {
     static func fault(ofHost host: String, port: Int?) -> String? {
         if let port, !(0...65535).contains(port) { return "port \(port) is not in 0 to 65535" }
         let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
-        return isName ? nil : "the host \(host.debugDescription) contains an invalid character"
+        return isName ? nil : "the host \(host.printableLiteral) contains an invalid character"
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import NetworkReachability
 
 /// The response of a captive portal's API (RFC 8908 §5).
@@ -22,7 +23,7 @@ struct CaptivePortalState: Hashable, Sendable {
     ///   `captive` is missing or not a Boolean.
     init(mediaType: String?, body: Data) throws(Malformed) {
         guard Self.isOurs(mediaType) else {
-            let found = mediaType.map { "`\($0.printable)`" } ?? "missing"
+            let found = mediaType.map { "`\($0.printable(upTo: ProbeExchange.longestText))`" } ?? "missing"
             throw Malformed(description: "the content type is \(found); \(Self.mediaType) is required")
         }
         do {

@@ -8,6 +8,8 @@ internal import NetworkReachability
 struct ProbeExchange: Sendable {
     /// The accepted time limits of an exchange, from the name lookup to the last byte.
     static let acceptedTimeouts: ClosedRange<Duration> = .milliseconds(10)...Duration.seconds(60)
+    /// The maximum length of a server's text in a message, in bytes.
+    static let longestText = 200
 
     private(set) var head: TransferHead?
     private(set) var body: [UInt8] = []
@@ -64,7 +66,7 @@ struct ProbeExchange: Sendable {
     ///   servers do not implement it. Default: `GET`.
     func unexpectedStatus(_ status: Int, after method: HTTPProbe.Method = .get) -> PathValidation {
         let cause = method == .get ? "" : " after `\(method.rawValue)`"
-        let location = header("Location").map { ", location `\($0.printable)`" } ?? ""
+        let location = header("Location").map { ", location `\($0.printable(upTo: Self.longestText))`" } ?? ""
         return .failed("unexpected status \(status)\(cause)\(location)")
     }
 }
@@ -146,21 +148,7 @@ extension TransferFailure {
         case 42: "cancelled"
         // The kernel's error suffices if one address was tried: the message would only add the address.
         case 7 where osErrno != 0 && connectionAttempts.count < 2: errnoDescription(osErrno).lowercased()
-        default: message.printable
+        default: message.printable(upTo: ProbeExchange.longestText)
         }
-    }
-}
-
-extension String {
-    /// The text in a form that is safe to print although a server chose it: at most 200 characters, and U+FFFD for
-    /// each character that moves the cursor or changes the writing direction.
-    var printable: String {
-        let harmless = unicodeScalars.prefix(200).map { scalar -> Unicode.Scalar in
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: "\u{fffd}"
-            default: scalar
-            }
-        }
-        return String(String.UnicodeScalarView(harmless))
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// Describes a body in a readable form, for debug descriptions.
 enum BodyText {
@@ -27,21 +28,25 @@ enum BodyText {
         return redacted == text ? of(body) : of(Data(redacted.utf8), total: body.count)
     }
 
-    /// Returns the first bytes as text, without a character that the limit would split; `nil` if they are not text.
+    /// Returns the first bytes as text, without a character that the limit would split, and with escapes for characters
+    /// that are not printable; `nil` if they are not text.
     private static func beginning(of body: Data) -> String? {
         let shown = body.prefix(limit)
         // A character has at most 4 bytes in UTF-8 (RFC 3629 §3), so at most 3 bytes of a split character remain.
         let mayDrop = body.count > limit ? 0...3 : 0...0
         for dropped in mayDrop {
             if let text = String(validating: shown.dropLast(dropped), as: UTF8.self) {
-                return text.unicodeScalars.allSatisfy(isShown) ? text : nil
+                guard text.unicodeScalars.allSatisfy(isText) else { return nil }
+                return text.printable(upTo: .max, keeping: layout)
             }
         }
         return nil
     }
 
-    /// Returns whether a terminal shows the character, and does not interpret it as a control code.
-    private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.properties.generalCategory != .control || ["\t", "\n", "\r"].contains(scalar)
+    /// The control characters that a text may contain.
+    private static let layout: Set<Unicode.Scalar> = ["\t", "\n", "\r"]
+
+    private static func isText(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.generalCategory != .control || layout.contains(scalar)
     }
 }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 extension DataResponse: CustomStringConvertible {
@@ -113,13 +114,13 @@ private struct Sections {
         ]
     }
 
-    /// Returns the status and the header fields without secrets. Values are quoted and escaped, because the server may
-    /// send control characters.
+    /// Returns the status and the header fields without secrets. Values are quoted and escaped, because the server
+    /// chooses them.
     private static func head(of response: HTTPURLResponse) -> String {
         let secrets = CurlSecrets(isRedacting: true)
         let fields = response.allHeaderFields
             .map { secrets.field(.init("\($0.key)", "\($0.value)")) }
-            .map { "  \($0.name): \($0.value.debugDescription)" }
+            .map { "  \($0.name): \($0.value.printableLiteral)" }
             .sorted()
         return (["\(response.statusCode)"] + fields).joined(separator: "\n")
     }

@@ -19,21 +19,15 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
     }
 
     package static let path = "/etc/resolv.conf"
-    /// The maximum length of a value in a message.
+    /// The maximum length of a value in a message, in bytes.
     private static let longestValue = 100
-
-    /// Returns the beginning of a value for messages. Characters that a terminal could interpret are replaced.
-    private static func printable(_ value: String) -> String {
-        let scalars = value.unicodeScalars.prefix(longestValue)
-        return String(scalars.map { (0x21...0x7e) ~= $0.value ? Character($0) : "?" })
-    }
 
     /// Reads the file. Returns `nil` if the file names at least one name server.
     package init?(readingFrom path: String = path) {
         do throws(SystemError) {
             let values = try NameServers.values(from: path)
             guard !values.contains(where: NameServers.isAddress) else { return nil }
-            self = .noNameServer(path: path, invalid: values.first.map(Self.printable))
+            self = .noNameServer(path: path, invalid: values.first?.printable(upTo: Self.longestValue))
         } catch {
             self = .unreadable(path: path, errno: error.errno)
         }

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// The rules for a request's method, header fields and framing, with one error message for each rule.
 ///
 /// The transport, `ClientCore` and `OfflineQueue` check requests with these rules. Each function returns the error
@@ -82,10 +84,10 @@ package enum HTTPRequestRules {
         }
     }
 
-    /// Returns the first 80 characters of a text, in quotation marks and with control characters escaped.
+    /// Returns the first 80 characters of a text, in quotation marks and with escapes.
     static func shown(_ text: String) -> String {
         let scalars = text.unicodeScalars
-        guard scalars.count > 80 else { return text.debugDescription }
-        return String(String.UnicodeScalarView(scalars.prefix(80)) + "…".unicodeScalars).debugDescription
+        guard scalars.count > 80 else { return text.printableLiteral }
+        return String(String.UnicodeScalarView(scalars.prefix(80)) + "…".unicodeScalars).printableLiteral
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 extension Duration {
     /// The exact duration in English words, such as `367 days` or `1 minute, 30 seconds`.
@@ -12,11 +13,8 @@ extension Duration {
     }
 }
 
-/// Returns the first 80 characters of a value for a message, in backticks and with control characters escaped.
+/// Returns the first 80 characters of a value for a message, in backticks and with escapes.
 func quoted(_ value: String) -> String {
-    let escaped = value.unicodeScalars.prefix(80).map {
-        $0.properties.generalCategory == .control
-            ? $0.escaped(asASCII: true) : String($0)
-    }
-    return "`\(escaped.joined())\(value.unicodeScalars.count > 80 ? "…" : "")`"
+    let scalars = value.unicodeScalars
+    return "`\(String(scalars.prefix(80)).printable)\(scalars.count > 80 ? "…" : "")`"
 }

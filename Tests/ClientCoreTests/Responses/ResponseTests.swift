@@ -263,6 +263,7 @@ internal import Testing
         #expect(BodyText.of(Data("a\tb\r\nc\u{1F600}".utf8)) == "a\tb\r\nc\u{1F600}")
         #expect(BodyText.of(Data([0x61, 0x1B, 0x5B])) == "3 bytes that are not text")
         #expect(BodyText.of(Data("\u{9B}2J".utf8)) == "4 bytes that are not text")
+        #expect(BodyText.of(Data("a\r\n\t\u{202E}b".utf8)) == "a\r\n\t\\u{202E}b")
         #expect(BodyText.of(Data([0x61, 0xFF])) == "2 bytes that are not text")
         #expect(BodyText.of(Data([0x61, 0xC3])) == "2 bytes that are not text")
     }
