@@ -110,9 +110,9 @@ internal import Testing
         #expect(output.hasSuffix("status 64\n"))
     }
 
-    @Test func `an error replaces control characters of arguments`() throws {
+    @Test func `an error escapes control characters of arguments`() throws {
         let output = try run(#"send http://127.0.0.1:1/ --no"$(printf '\033[1m')""#)
-        #expect(output.hasPrefix("error: unknown option `--no?[1m`"), "\(output)")
+        #expect(output.hasPrefix("error: unknown option `--no\\u{1B}[1m`"), "\(output)")
         #expect(output.hasSuffix("status 64\n"))
     }
 

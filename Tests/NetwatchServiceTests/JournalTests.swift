@@ -58,17 +58,18 @@ internal import Testing
         #expect(entry.bytes == Array("A=b=c\nD\n".utf8) + [3, 0, 0, 0, 0, 0, 0, 0] + Array("e\nf\n".utf8))
     }
 
-    @Test func `an entry has the message with its pairs, the priority and the fields`() throws {
+    @Test func `an entry has the message with its pairs, the priority and the fields, all printable`() throws
+    {
         let receiver = try JournalReceiver(path)
         let log = try logger()
         let fields = Logger.Metadata.fields([.host: "a.example", .lane: "x\ny", .cause: nil, .requestID: ""])
-        log.warning("first\nsecond", metadata: fields.merging(["error": "e", "call": "c"]) { $1 })
+        log.warning("first\nsecond", metadata: fields.merging(["error": "\u{202E}e", "call": "c"]) { $1 })
         log.debug("below the threshold")
         log.critical("last")
         let common = ["SYSLOG_IDENTIFIER": "netwatch"]
         let first = [
-            "MESSAGE": "first\nsecond call=c error=e", "PRIORITY": "4", "NETWATCH_HOST": "a.example",
-            "NETWATCH_LANE": "x\ny",
+            "MESSAGE": #"first\nsecond call=c error=\u{202E}e"#, "PRIORITY": "4",
+            "NETWATCH_HOST": "a.example", "NETWATCH_LANE": #"x\ny"#,
         ]
         let entry = try receiver.receive()
         #expect(entry?.fields == first.merging(common) { $1 } && entry?.seals == nil)
@@ -120,7 +121,7 @@ internal import Testing
         let errors = try StandardError()
         let log = try logger(errors)
         log.notice("first\nsecond", metadata: .fields([.host: "a.example"]))
-        #expect(errors.lines() == ["<5>first", "<5>second"])
+        #expect(errors.lines() == [#"<5>first\nsecond"#])
         // It has started, and has left its socket to another process.
         var receiver: JournalReceiver? = try JournalReceiver(path)
         log.notice("third")

@@ -71,7 +71,7 @@ internal import Testing
         let reason = "a\nnetwatch: ready\u{1B}[2J" + String(repeating: "x", count: 1000)
         await log.log(event(.dead, reason: reason))
         let message = messages.values.first ?? ""
-        #expect(message.hasPrefix("request `a` to `a.example` was given up: a netwatch: ready [2Jx"))
+        #expect(message.hasPrefix("request `a` to `a.example` was given up: a\\nnetwatch: ready\\u{1B}[2Jx"))
         #expect(message.utf8.count < 600)
     }
 

@@ -40,7 +40,7 @@ internal import Testing
         let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
         #expect(notifier.notify(.status("a\nREADY=1\r\nb\u{0}\u{85}c")) == nil)
-        #expect(try manager.receive() == "STATUS=a READY=1  b  c")
+        #expect(try manager.receive() == #"STATUS=a\nREADY=1\r\nb\u{0}\u{85}c"#)
     }
 
     @Test func `a long status is truncated between characters`() throws {

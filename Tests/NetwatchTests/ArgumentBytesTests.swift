@@ -8,10 +8,12 @@ internal import Testing
         ([0xC3, 0xA9, 0xE2, 0x82, 0xAC], "é€"), ([0x61, 0xFF, 0x62], #"a\xffb"#), ([0xC3], #"\xc3"#),
         // A character without its last byte, and a byte that continues none.
         ([0xE2, 0x82, 0x61, 0x82], #"\xe2\x82a\x82"#),
-        // A private character that is UTF-8 remains as it is.
-        ([0xEF, 0x9E, 0x80, 0xFF], "\u{f780}\\xff"),
+        // A private character.
+        ([0xEF, 0x9E, 0x80, 0xFF], #"\xef\x9e\x80\xff"#),
         // ESC, and the control character U+009B, which begins a sequence as ESC and a bracket do.
         ([0x61, 0x1B, 0xC2, 0x9B], #"a\x1b\xc2\x9b"#),
+        // U+202E, which reverses the order of what follows.
+        ([0xE2, 0x80, 0xAE, 0x61], #"\xe2\x80\xaea"#),
     ]
 
     @Test(arguments: values)

@@ -26,8 +26,8 @@ internal import Testing
 
     @Test func `only styles add control sequences`() {
         let text = StyledText("a\u{1B}[31m  ") + StyledText(state: "not reachable") + StyledText("  b")
-        #expect(text.rendered(withStyles: false) == "a?[31m  not reachable  b")
-        #expect(text.rendered(withStyles: true) == "a?[31m  \u{1B}[31mnot reachable\u{1B}[0m  b")
+        #expect(text.rendered(withStyles: false) == "a\\u{1B}[31m  not reachable  b")
+        #expect(text.rendered(withStyles: true) == "a\\u{1B}[31m  \u{1B}[31mnot reachable\u{1B}[0m  b")
     }
 
     @Test(arguments: [(8, "up  back"), (7, "up  ba…"), (2, "u…"), (1, "…")])
@@ -35,5 +35,6 @@ internal import Testing
         let styled = StyledText(state: "up") + StyledText("  back")
         #expect(styled.shortened(to: width).plain == text)
         #expect(styled.shortened(to: 7).rendered(withStyles: true) == "\u{1B}[32mup\u{1B}[0m  ba…")
+        #expect(StyledText("a\u{202E}b").shortened(to: 9).plain == #"a\u{202E…"#)
     }
 }

@@ -60,9 +60,9 @@ internal import Testing
         #expect(inbox.take().isEmpty)
     }
 
-    @Test func `control characters are replaced for the terminal`() {
-        #expect(Printer.printable("eth\u{1B}[2J0\n") == "eth?[2J0?")
-        #expect(Printer.printable("bücher ✓") == "bücher ✓")
+    @Test func `characters that are not printable are escaped for the terminal`() {
+        #expect(Printer.printable("eth\u{1B}[2J0\n") == #"eth\u{1B}[2J0\n"#)
+        #expect(Printer.printable("bücher ✓ \u{202E}\u{f7ff}") == #"bücher ✓ \u{202E}\xff"#)
         #expect(Printer.quoted(String(repeating: "a", count: 81)).hasSuffix("a…`"))
     }
 }

@@ -40,6 +40,13 @@ internal import Testing
         }
     }
 
+    @Test func `columns are aligned although characters are escaped`() throws {
+        let lines = try lines(window: nil, reason: "a\u{2066}b", ids: ["a\u{202E}", "b"])
+        let beginnings = lines.map { $0.prefix(upTo: $0.firstRange(of: "pending")!.lowerBound) }
+        #expect(beginnings[0].hasPrefix(#"a\u{202E}  "#) && beginnings[0].count == beginnings[1].count)
+        #expect(lines[0].hasSuffix(#"  a\u{2066}b"#), "\(lines)")
+    }
+
     @Test(arguments: [50, 60]) func `URLs are shortened before the reasons are left out`(window: Int) throws {
         let lines = try lines(window: window, reason: "waiting after failures")
         #expect(lines[0].contains("  REASON") && lines.allSatisfy { $0.count <= window }, "\(lines)")

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Configuration files as text.
 package enum ConfigurationText {
     /// The default file: every key with its documentation, and with its default in a comment.
@@ -83,11 +85,11 @@ package enum ConfigurationText {
                 text += "[\(table)]\n"
             }
             let source = origin?.place ?? "default"
-            text += "\(setting.name) = \(origin?.text ?? setting.example)  # \(source)\n"
+            text += "\(setting.name) = \(origin?.text ?? setting.example)  # \(source.printable)\n"
         }
         for kind in ConfigurationReader.ArrayTable.Kind.allCases {
             for table in result.tables where table.kind == kind {
-                text += "\n[[\(kind.rawValue)]]  # \(table.file):\(table.node.position.line)\n"
+                text += "\n[[\(kind.rawValue)]]  # \(table.file.printable):\(table.node.position.line)\n"
                 text += lines(of: table.node.value.text)
             }
         }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// The configuration with which the service starts: that of its files and variables, or the last good one.
 package struct StartConfiguration: Sendable {
@@ -52,7 +53,7 @@ package struct ConfigurationFallback: Hashable, Sendable {
 
     /// The first fault, the number of the others, and the ignored keys, on one line.
     var summary: String {
-        let first = faults.first?.oneLine(upTo: 1000) ?? ""
+        let first = faults.first?.printable(upTo: 1000) ?? ""
         let others = faults.count > 1 ? "; other faults: \(faults.count - 1)" : ""
         let keys = ignoredKeys.map { "`\($0)`" }.joined(separator: ", ")
         return first + others + (keys.isEmpty ? "" : "; other changes that are ignored: \(keys)")

@@ -1,4 +1,5 @@
 internal import CNetwatchTOML
+internal import NetwatchEventLoop
 
 /// A position in a file. The first line and the first column are 1.
 struct TOMLPosition: Hashable, Sendable {
@@ -191,10 +192,11 @@ extension TOMLNode.Value {
             case "\\": result += "\\\\"
             case "\n": result += "\\n"
             case "\t": result += "\\t"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7f:
+            case _ where scalar.isPrintable: result.unicodeScalars.append(scalar)
+            default:
                 let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: result.unicodeScalars.append(scalar)
+                let (letter, length) = digits.count > 4 ? ("U", 8) : ("u", 4)
+                result += "\\\(letter)" + String(repeating: "0", count: length - digits.count) + digits
             }
         }
         return result + "\""

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Logging
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// What a hook reports: a host is down, or up again.
@@ -59,9 +60,9 @@ extension HostAlert {
     /// The names of the variables of a program's environment: `NETWATCH_EVENT` and so on.
     static let variables = Name.allCases.map(\.variable)
 
-    /// The variables of a program's environment. Each value is one line.
+    /// The variables of a program's environment. Each value is one printable line.
     var environment: [String: String] {
-        Dictionary(uniqueKeysWithValues: values.map { ($0.variable, $1.oneLine(upTo: .max)) })
+        Dictionary(uniqueKeysWithValues: values.map { ($0.variable, $1.printable) })
     }
 
     /// The JSON object that a webhook sends. Its version is the member `v`: 1.

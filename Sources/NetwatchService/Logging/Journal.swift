@@ -33,7 +33,7 @@ package final class Journal: Sendable {
     /// Logs an entry. Waits at most 100 ms.
     ///
     /// - Parameters:
-    ///   - message: May have several lines.
+    ///   - message: One line.
     ///   - fields: The values of the entry's fields.
     func log(_ level: Logger.Level, _ message: String, _ fields: [LogField: String]) {
         guard send(level, message, fields), let loss = stream?.takeLoss() else { return }
@@ -76,10 +76,9 @@ package final class Journal: Sendable {
         return entry
     }
 
-    /// Writes the message to standard error. Each line begins with its priority (`sd-daemon(3)`).
+    /// Writes the message to standard error, after its priority (`sd-daemon(3)`).
     private func write(_ level: Logger.Level, _ message: String) {
-        let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
-        let output = lines.map { "<\(level.priority)>\($0)\n" }.joined()
+        let output = "<\(level.priority)>\(message)\n"
         if let stream { return stream.write(output) }
         // One call per entry, so that lines of different threads do not mix.
         _ = output.withCString { Glibc.write(STDERR_FILENO, $0, strlen($0)) }

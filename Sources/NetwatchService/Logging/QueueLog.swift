@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Logging
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// Logs the requests that the queue holds or gives up, and the lanes that servers close.
@@ -48,7 +49,7 @@ actor QueueLog {
 
     private func write(_ event: QueueEvent) {
         let host = event.host ?? "", id = event.requestID ?? ""
-        let reason = event.reason.map { ": \($0.oneLine(upTo: Self.longestText))" } ?? ""
+        let reason = event.reason.map { ": \($0.printable(upTo: Self.longestText))" } ?? ""
         let fields = fields(of: event)
         switch (event.kind, event.holdReason) {
         case (.held, .user?):
@@ -79,7 +80,7 @@ actor QueueLog {
     }
 
     private func label(of event: QueueEvent) -> String? {
-        event.lane.map { $0.oneLine(upTo: Self.longestText) }
+        event.lane.map { $0.printable(upTo: Self.longestText) }
     }
 
     private func fields(of event: QueueEvent) -> Logger.Metadata {

@@ -15,6 +15,9 @@ package final class LogThreshold: Sendable {
 
 /// Logs to the journal of systemd if standard error is connected to it, otherwise lines to standard error. An entry of
 /// the journal has a priority and ``LogField``s, and no time, because the journal adds it.
+///
+/// Messages and values contain texts of users and servers. All of them are made printable here, so that no text can end
+/// a line, imitate another one or control the terminal of a reader.
 package struct ServiceLogHandler: LogHandler {
     private let threshold: LogThreshold
     private let journal: Journal?
@@ -45,21 +48,27 @@ package struct ServiceLogHandler: LogHandler {
     }
 
     package func log(event: LogEvent) {
-        guard let journal else {
-            var line = event
-            line.metadata = event.metadata?.filter { LogField(rawValue: $0.key) == nil }
-            return stream.log(event: line)
-        }
-        var pairs: [String] = []
+        guard let journal else { return stream.log(event: Self.line(event)) }
+        var texts = ["\(event.message)"]
         var fields: [LogField: String] = [:]
         let values = metadata.merging(event.metadata ?? [:]) { $1 }
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
             if let field = LogField(rawValue: key) {
-                fields[field] = "\(value)"
+                fields[field] = "\(value)".printable
             } else {
-                pairs.append("\(key)=\(value)")
+                texts.append("\(key)=\(value)")
             }
         }
-        journal.log(event.level, (["\(event.message)"] + pairs).joined(separator: " "), fields)
+        journal.log(event.level, texts.joined(separator: " ").printable, fields)
+    }
+
+    /// Returns the event for a line of text.
+    private static func line(_ event: LogEvent) -> LogEvent {
+        var line = event
+        let message = "\(event.message)".printable
+        line.message = "\(message)"
+        line.metadata = event.metadata?.filter { LogField(rawValue: $0.key) == nil }
+            .mapValues { .string("\($0)".printable) }
+        return line
     }
 }

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// A small SVG image with a label and a value, for other pages.
 struct Badge {
     let label: String
@@ -22,7 +24,7 @@ struct Badge {
             """
     }
 
-    private static func width(of text: String) -> Int { text.count * characterWidth + 12 }
+    private static func width(of text: String) -> Int { text.printable.count * characterWidth + 12 }
 }
 
 extension Badge {

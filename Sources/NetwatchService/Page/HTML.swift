@@ -1,4 +1,6 @@
-/// HTML or SVG text. Interpolated text is escaped; interpolated HTML is not.
+internal import NetwatchEventLoop
+
+/// HTML or SVG text. Interpolated text is escaped, also its characters that are not printable; interpolated HTML is not.
 struct HTML: ExpressibleByStringInterpolation, Hashable, Sendable {
     private(set) var text: String
 
@@ -16,7 +18,7 @@ struct HTML: ExpressibleByStringInterpolation, Hashable, Sendable {
         mutating func appendLiteral(_ literal: String) { text += literal }
 
         mutating func appendInterpolation(_ value: String) {
-            for character in value.unicodeScalars {
+            for character in value.printable.unicodeScalars {
                 switch character {
                 case "&": text += "&amp;"
                 case "<": text += "&lt;"

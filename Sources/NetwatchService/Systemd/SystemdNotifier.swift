@@ -91,7 +91,7 @@ extension SystemdNotifier.State {
         case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
         case .watchdog: "WATCHDOG=1"
         case .stopping: "STOPPING=1"
-        case .status(let text): "STATUS=\(text.oneLine(upTo: Self.longestStatus))"
+        case .status(let text): "STATUS=\(text.printable(upTo: Self.longestStatus))"
         }
     }
 

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 /// The value of an option that can be any bytes, such as a body or the name of a file.
@@ -24,7 +25,8 @@ struct ArgumentBytes: ExpressibleByArgument, Hashable, CustomStringConvertible {
     /// The bytes as text; `nil` if they are not UTF-8.
     var text: String? { String(validating: bytes, as: UTF8.self) }
 
-    /// The bytes for people: UTF-8 as text; bytes that are not UTF-8, and those of control characters, as `\xNN`.
+    /// The bytes for people: UTF-8 as text; bytes that are not UTF-8, and those of characters that are not
+    /// printable, as `\xNN`.
     var description: String {
         var (text, rest) = (String.UnicodeScalarView(), bytes[...])
         var (parser, source) = (Unicode.UTF8.ForwardParser(), bytes.makeIterator())
@@ -34,8 +36,9 @@ struct ArgumentBytes: ExpressibleByArgument, Hashable, CustomStringConvertible {
             case .valid(let encoded):
                 length = encoded.count
                 let scalar = Unicode.UTF8.decode(encoded)
-                let isControl = scalar.properties.generalCategory == .control
-                text.append(contentsOf: isControl ? Self.hexadecimal(rest.prefix(length)) : [scalar])
+                text.append(
+                    contentsOf: scalar.isPrintable ? [scalar] : Self.hexadecimal(rest.prefix(length))
+                )
             case .error(let count):
                 length = count
                 text.append(contentsOf: Self.hexadecimal(rest.prefix(length)))

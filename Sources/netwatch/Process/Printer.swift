@@ -49,16 +49,21 @@ enum Printer {
     /// Writes a JSON object as a line of data.
     static func json(_ value: some Encodable, with encoder: JSONEncoder) {
         // Encoding fails only for numbers that JSON cannot express, which no output contains.
-        data(String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self))
+        json((try? encoder.encode(value)) ?? Data())
     }
 
-    /// Writes a line of text without control characters. Other parties choose some of the names in the text, such as
-    /// interface names, and must not be able to control the terminal.
+    /// Writes a JSON text as a line of data.
+    static func json(_ text: Data) {
+        data(JSONText.printable(String(decoding: text, as: UTF8.self)))
+    }
+
+    /// Writes a line of printable text. Other users and servers choose some of the names in it, and must not be able to
+    /// control the terminal.
     static func line(_ text: String) {
         line(StyledText(text))
     }
 
-    /// Writes a line of text without control characters, except those for its styles.
+    /// Writes a line of printable text with its styles.
     static func line(_ text: StyledText) {
         data(text.rendered(withStyles: ColorChoice.showsColors(on: STDOUT_FILENO)))
     }
@@ -74,16 +79,10 @@ enum Printer {
         }
     }
 
-    /// Returns the text with every control character replaced by a question mark.
+    /// Returns the text on one line, with an escape for each character that is not printable. Parts of it can be
+    /// arguments, as `ExactText`.
     static func printable(_ text: some StringProtocol) -> String {
-        guard text.unicodeScalars.contains(where: isControl) else { return String(text) }
-        var result = String.UnicodeScalarView()
-        result.append(contentsOf: text.unicodeScalars.map { isControl($0) ? "?" : $0 })
-        return String(result)
-    }
-
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.properties.generalCategory == .control
+        ArgumentBytes.printable(String(text)).printable
     }
 
     /// Returns a value for messages: in backticks, printable, and truncated to 80 characters.
@@ -91,28 +90,30 @@ enum Printer {
         "`\(printable(value.prefix(80)))\(value.count > 80 ? "…" : "")`"
     }
 
-    /// Writes an error. Its texts can contain arguments, also those that are not UTF-8, as `ExactText`.
+    // Messages can have several lines. A caller makes text from outside printable if its line breaks must not end a line
+    // of the message.
+
     static func error(_ message: String, hint: String? = nil) {
         let advice = hint.map { "\n\(label("hint:", .hint)) \(printableLines($0))\n" } ?? ""
         let text = "\(label("error:", .bad)) \(printableLines(message))\n"
         _ = write(text + advice, to: STDERR_FILENO)
     }
 
-    private static func printableLines(_ message: String) -> String {
-        let lines = ArgumentBytes.printable(message).split(separator: "\n", omittingEmptySubsequences: false)
-        return lines.map { printable($0) }.joined(separator: "\n")
+    static func warning(_ message: String) {
+        _ = write("\(label("warning:", .attention)) \(printableLines(message))\n", to: STDERR_FILENO)
     }
 
-    static func warning(_ message: String) {
-        _ = write("\(label("warning:", .attention)) \(message)\n", to: STDERR_FILENO)
+    static func note(_ message: String) {
+        _ = write(printableLines(message) + "\n", to: STDERR_FILENO)
+    }
+
+    private static func printableLines(_ message: String) -> String {
+        let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.map { printable($0) }.joined(separator: "\n")
     }
 
     private static func label(_ text: String, _ style: StyledText.Style) -> String {
         StyledText(text, style).rendered(withStyles: ColorChoice.showsColors(on: STDERR_FILENO))
-    }
-
-    static func note(_ message: String) {
-        _ = write(message + "\n", to: STDERR_FILENO)
     }
 
     /// Writes text with cursor control sequences to a terminal.

@@ -1,4 +1,4 @@
-/// A text, parts of which have a style on a terminal. The words alone say everything that the styles say.
+/// A printable text, parts of which have a style on a terminal. The words alone say everything that the styles say.
 struct StyledText {
     /// The meaning of a part.
     enum Style {
@@ -18,8 +18,10 @@ struct StyledText {
 
     private var parts: [(text: String, style: Style?)]
 
+    /// - Parameter text: Its characters that are not printable are escaped here, because ``shortened(to:)`` counts what
+    ///   is shown.
     init(_ text: String, _ style: Style? = nil) {
-        parts = [(text, style)]
+        parts = [(Printer.printable(text), style)]
     }
 
     /// Creates a text that is the state of a host or a request, or the result of a check.
@@ -53,12 +55,10 @@ struct StyledText {
         return beginning + StyledText("…")
     }
 
-    /// Returns the text for output: without control characters, and with the control sequences of the styles if they
-    /// are shown.
+    /// Returns the text for output, with the control sequences of the styles if they are shown.
     func rendered(withStyles showsStyles: Bool) -> String {
-        parts.map { part in
-            let text = Printer.printable(part.text)
-            guard showsStyles, let style = part.style, !text.isEmpty else { return text }
+        parts.map { text, style in
+            guard showsStyles, let style, !text.isEmpty else { return text }
             return "\u{1B}[\(style.parameters)m\(text)\u{1B}[0m"
         }.joined()
     }

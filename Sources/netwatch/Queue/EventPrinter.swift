@@ -34,7 +34,7 @@ final class EventPrinter: Sendable {
         // A newer service may send events of another form.
         let event = try? ControlMessage.decoder.decode(ControlMessage.Event.self, from: data)
         switch format {
-        case .json: Printer.data(String(decoding: data, as: UTF8.self))
+        case .json: Printer.json(data)
         case .text: if let event { Printer.line(Self.line(event)) }
         }
         guard let count = left, event?.isChange == true else { return }

@@ -11,8 +11,9 @@ struct QueueTableLayout {
     private var rows: [Row]
     private var columns = Column.allCases
 
+    /// - Parameter rows: Characters that are not printable are escaped here, before the widths are calculated.
     init(_ rows: [Row]) {
-        self.rows = rows
+        self.rows = rows.map { $0.mapValues(Printer.printable) }
     }
 
     /// Returns the lines of the table, each cut to the window.

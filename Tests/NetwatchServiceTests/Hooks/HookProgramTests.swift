@@ -59,8 +59,8 @@ internal import Testing
                 == [
                     "NETWATCH_CAUSE=remote", "NETWATCH_CHECK=tcp db:5432",
                     "NETWATCH_DOWN_SINCE=1970-01-01T00:00:01.000Z", "NETWATCH_EVENT=up", "NETWATCH_HOST=db",
-                    "NETWATCH_REASON=two lines",
-                    "NETWATCH_TEXT=db is up again; it was down (remote: two lines) since 1970-01-01T00:00:01.000Z",
+                    "NETWATCH_REASON=two\\nlines",
+                    "NETWATCH_TEXT=db is up again; it was down (remote: two\\nlines) since 1970-01-01T00:00:01.000Z",
                     "NETWATCH_UP_SINCE=1970-01-01T00:00:02.000Z",
                 ]
         )
