@@ -7,6 +7,9 @@ struct StatusPage {
     /// The newest first.
     let outages: [HostHistory.Outage]
     let closedLanes: [ControlMessage.ClosedLane]
+    /// Whether the page names the origins of the closed lanes. If not, it has only their number: the origins show to whom
+    /// other users send requests.
+    let namesOrigins: Bool
     /// Whether the history can be recorded.
     let hasHistory: Bool
     /// The time and the result of the last reload of the configuration; `nil` if there was none.
@@ -134,7 +137,7 @@ struct StatusPage {
         \(pauseNote)
         \(queueCounts)
         <p class="note">\(oldest)</p>
-        \(closedLaneList)
+        \(closedLaneSection)
         </section>
         """
     }
@@ -156,16 +159,26 @@ struct StatusPage {
     /// The maximum number of entries of closed lanes.
     private static let mostClosed = 20
 
-    /// One entry for all lanes of an origin that wait for the same reason. It does not contain their labels, because
-    /// every user of the machine can read the page, and the labels belong to the users who submit requests.
-    private var closedLaneList: HTML {
+    private var closedLaneSection: HTML {
         guard !closedLanes.isEmpty else { return "" }
+        guard namesOrigins else {
+            let count = TextFormat.count(closedLanes.count, "closed lane")
+            return "<p>\(count); next attempt \(Self.nextAttempt(closedLanes))</p>"
+        }
+        return closedLaneList
+    }
+
+    private static func nextAttempt(_ lanes: [ControlMessage.ClosedLane]) -> String {
+        lanes.map(\.until).min().map(TextFormat.time) ?? ""
+    }
+
+    /// One entry for all lanes of an origin that wait for the same reason, without their labels.
+    private var closedLaneList: HTML {
         let groups = Dictionary(grouping: closedLanes) { [$0.origin ?? $0.host, $0.reason] }
         let sorted = groups.sorted { $0.key.lexicographicallyPrecedes($1.key) }
         let items = sorted.prefix(Self.mostClosed).map { key, lanes in
             let count = lanes.count == 1 ? "" : " (\(lanes.count) lanes)"
-            let next = lanes.map(\.until).min().map(TextFormat.time) ?? ""
-            return HTML("<li>\(key[0])\(count): \(key[1]); next attempt \(next)</li>")
+            return HTML("<li>\(key[0])\(count): \(key[1]); next attempt \(Self.nextAttempt(lanes))</li>")
         }
         let rest = sorted.count - items.count
         let note: HTML = rest > 0 ? "<p class=\"note\">and \(TextFormat.count(rest, "other"))</p>" : ""

@@ -13,7 +13,7 @@ struct PageRoutes: Sendable {
 
     var routes: [ControlRouter.Route] {
         [
-            .init(.GET, "/", access: .read, throwing: { _ in try await page() }),
+            .init(.GET, "/", access: .read, throwing: { try await page(for: $0.caller) }),
             .init(
                 .GET,
                 "/page.css",
@@ -38,7 +38,7 @@ struct PageRoutes: Sendable {
         ]
     }
 
-    private func page() async throws -> ControlResponse {
+    private func page(for caller: Caller) async throws -> ControlResponse {
         let now = Date()
         var hosts: [(host: ControlMessage.Host, timeline: HistoryTimeline)] = []
         for host in try await state.hosts.all() {
@@ -53,6 +53,7 @@ struct PageRoutes: Sendable {
                 limit: Self.mostOutages
             ),
             closedLanes: try await state.queue.statistics().closedLanes.map(ControlMessage.ClosedLane.init),
+            namesOrigins: caller.readsLanes,
             hasHistory: state.hosts.history != nil,
             reload: await state.reloads.latest,
             now: now

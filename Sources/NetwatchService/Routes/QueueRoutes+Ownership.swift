@@ -16,6 +16,10 @@ extension Caller {
     /// - Parameter quota: The quota of users without full access.
     func quota(_ quota: UserQuota) -> UserQuota? { access == .full ? nil : quota }
 
+    /// Whether the caller may read the lanes and the tags of all users: their origins and labels, and how many requests
+    /// each of them has. Others read only how many there are.
+    var readsLanes: Bool { access == .full }
+
     /// Returns the user to whose requests a selection is limited; `nil` for no limitation.
     ///
     /// - Parameter submitter: The user whose requests are selected; `nil` for those of all users that the caller may

@@ -62,8 +62,7 @@ extension QueueRoutes {
 
     private func statistics(for caller: Caller) async throws -> ControlResponse {
         var statistics = try await queue.statistics()
-        // Labels and tags are content of requests.
-        if caller.access < .full {
+        if !caller.readsLanes {
             (statistics.pausedLanes, statistics.closedLanes, statistics.completions) = ([], [], [])
         }
         let message = ControlMessage.Statistics(

@@ -118,6 +118,16 @@ internal import Testing
         }
     }
 
+    @Test func `the page and badges show characters that are not printable as escapes`() async throws {
+        let host = WatchedHost(name: "a\u{202E}b", check: .route(try NetworkHost(validating: "127.0.0.1")))
+        try await serving([host]) { router in
+            for target in ["/", "/badge/a%E2%80%AEb/status.svg"] {
+                let text = try await get(router, target).text
+                #expect(text.contains(#"a\u{202E}b"#) && !text.unicodeScalars.contains("\u{202E}"), "\(text)")
+            }
+        }
+    }
+
     @Test func `the page without hosts says how to add one`() async throws {
         try await serving([]) { router in
             let page = try await get(router, "/").text
@@ -161,7 +171,7 @@ internal import Testing
         }
     }
 
-    @Test func `closed lanes are one entry for each origin and reason, without their labels`() {
+    @Test func `closed lanes are one entry for each origin and reason, or only their number`() {
         let start = Date(timeIntervalSince1970: 1_795_478_400)
         func lane(
             _ port: Int,
@@ -179,7 +189,7 @@ internal import Testing
         }
         let network = ControlMessage.Network(state: "reachable")
         let queue = ControlMessage.Queue(counts: [:], requests: 0, bytes: 0, oldest: nil, paused: false)
-        func page(_ lanes: [ControlMessage.ClosedLane]) -> String {
+        func page(_ lanes: [ControlMessage.ClosedLane], namesOrigins: Bool = true) -> String {
             let status = ControlMessage.Status(
                 version: "1",
                 pid: 1,
@@ -194,16 +204,18 @@ internal import Testing
                 hosts: [],
                 outages: [],
                 closedLanes: lanes,
+                namesOrigins: namesOrigins,
                 hasHistory: true,
                 reload: nil,
                 now: start
             ).html.text
         }
-        let text = page([
+        let lanes = [
             lane(443, "secret-1", "waiting after failures", 120),
             lane(443, "secret-2", "waiting after failures", 60), lane(443, "", "HTTP 429", 60),
             lane(80, "secret-1", "waiting after failures", 60),
-        ])
+        ]
+        let text = page(lanes)
         let next = TextFormat.time(start + 60)
         let items = [
             "<li>https://a.example:443: HTTP 429; next attempt \(next)</li>",
@@ -212,6 +224,9 @@ internal import Testing
         ]
         #expect(text.contains("<ul>\(items.joined(separator: "\n"))</ul>"), "\(text)")
         #expect(!text.contains("secret"))
+        let numbers = page(lanes, namesOrigins: false)
+        let sentence = "<p>4 closed lanes; next attempt \(next)</p>"
+        #expect(numbers.contains(sentence) && !numbers.contains("a.example"))
         let many = page((1...23).map { lane($0, "", "waiting after failures", 60) })
         #expect(many.split(separator: "<li>").count == 21 && many.contains("and 3 others"))
     }
@@ -276,6 +291,28 @@ internal import Testing
     ])
     func `only loopback addresses with a port are accepted for the page`(text: String) {
         #expect(WebAddress(text) == nil)
+    }
+
+    @Test func `nothing that the port serves names a request`() async throws {
+        let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))
+        let enqueue = { (queue: OfflineQueue) in
+            var options = EnqueueOptions(id: "order-7")
+            (options.lane, options.tag) = ("alarms", "nightly")
+            let request = QueueRequest(method: "POST", url: "http://clinic.invalid/blood")
+            _ = try await queue.enqueue(request, options: options)
+        }
+        let paths = [
+            "/", "/metrics", "/v1/status", "/v1/hosts", "/v1/hosts/db", "/v1/hosts/db/history",
+            "/badge/db/status.svg", "/healthz", "/readyz",
+        ]
+        try await serving([host], preparing: enqueue) { router in
+            for path in paths {
+                let text = try await get(router, path).text
+                let found = ["order-7", "alarms", "nightly", "clinic", "blood"].filter { text.contains($0) }
+                #expect(found == [], "\(path)")
+            }
+            #expect(try await get(router, "/").text.contains("<dt>pending</dt><dd>1</dd>"))
+        }
     }
 
     @Test func `nothing that the port serves changes anything`() async throws {
