@@ -254,4 +254,18 @@ internal import Testing
         let origin = reader.origins["queue.inflight"]
         #expect(origin?.place == "1:2" && origin?.text == "9")
     }
+
+    @Test func `a string is written with escapes for characters that are not printable, and read unchanged`()
+        throws
+    {
+        let text = "a\"\\\n\u{7}\u{202E}\u{E0041}ü"
+        let quoted = TOMLNode.Value.quoted(text)
+        #expect(quoted == #""a\"\\\n\u0007\u202e\U000e0041ü""#)
+        let document = try TOMLNode.parse(Array("value = \(quoted)".utf8))
+        guard case .table(let entries) = document.value, case .string(let read)? = entries.first?.node.value
+        else {
+            return #expect(Bool(false), "not a string")
+        }
+        #expect(read.unicodeScalars.elementsEqual(text.unicodeScalars))
+    }
 }
