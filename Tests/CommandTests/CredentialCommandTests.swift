@@ -25,7 +25,13 @@ internal import Testing
     }
 
     @Test func `a secret reaches the server and no file, log, listing or export`() async throws {
-        let server = try ScriptedServer { _ in .respond("thanks") }
+        // The server repeats what it received.
+        let server = try ScriptedServer { request in
+            let field = request.values(of: "Authorization").joined()
+            let body = "\(field)|\(Data(field.utf8).base64EncodedString())|thanks"
+            let headers = [ScriptedServer.Header("X-Request-Id", field)]
+            return .respond(status: 200, headers: headers, body: Array(body.utf8))
+        }
         let service = try await service()
         try write("api", origin: server.url, value: "hush-hush")
         let watching = try await service.events("--format", "json", "-n", "3")
@@ -46,7 +52,13 @@ internal import Testing
         let shown = try await service.run("queue", "show", id)
         #expect(shown.output.contains("auth      credential api"), "\(shown.output)")
         let json = try await service.run("queue", "show", id, "--format", "json")
-        #expect(try Command.json(json.output[0])["credential"] as? String == "api")
+        let details = try Command.json(json.output[0])
+        #expect(details["credential"] as? String == "api")
+        let response = details["response"] as? [String: Any]
+        let body = Data(base64Encoded: response?["body_base64"] as? String ?? "") ?? Data()
+        // The last character before the padding contains 2 bits of the secret.
+        #expect(String(decoding: body, as: UTF8.self) == "REDACTED|REDACTEDA==|thanks")
+        #expect((response?["headers"] as? [[String]])?.contains(["X-Request-Id", "REDACTED"]) == true)
         #expect(try await watching.end() == .exited(0))
         let events = watching.output.values
         // A waiting request is part of the export.
@@ -63,6 +75,7 @@ internal import Testing
                 let data = FileManager.default.contents(atPath: directory.file(path))
             else { continue }
             #expect(data.firstRange(of: Data("hush".utf8)) == nil, "\(path)")
+            #expect(data.firstRange(of: Data("h1c2gtaHVz".utf8)) == nil, "\(path)")
         }
     }
 

@@ -324,6 +324,11 @@ public final class SessionManager: Sendable {
         return try await hooks.interceptor?.adapt(request, for: self) ?? request
     }
 
+    /// Returns the header fields that are sent with an adapted request: its own, those of the session, and cookies.
+    package func sentFields(of request: URLRequest) -> [TransferRequest.Header] {
+        TransferRequest.headers(of: request, settings: context.settings, isCrossOrigin: false)
+    }
+
     /// The path of the unix socket to which all requests are sent; `nil` if they are sent to the hosts in their URLs.
     package var unixSocketPath: String? { context.settings.unixSocketPath }
 

@@ -2,6 +2,7 @@ package import ClientCore
 package import Foundation
 package import FoundationNetworking
 internal import NetwatchEventLoop
+internal import NetwatchTransport
 
 /// Sends attempts through a session. Each attempt is one request of the session.
 package struct SessionSender: AttemptSender {
@@ -37,9 +38,11 @@ package struct SessionSender: AttemptSender {
             let adapted = try await adapterCalls.adapted(request)
             if let reason = attempt.refusal(of: adapted, insteadOf: request) { return .withheld(reason) }
             guard await attempt.mayStillBeSent() else { return .unsent }
+            let fields = ownSession.sentFields(of: adapted)
+            attempt.secrets.add(AddedSecrets(adapted, fields, besides: attempt).values)
             let outcome = await send(adapted, of: attempt)
-            guard ownSession.adaptsRequests else { return outcome }
-            return AddedSecrets(adapted, besides: attempt).removed(from: outcome)
+            if outcome.isEncoded, !fields.decodeBody { attempt.secrets.recordEncodedBody() }
+            return outcome
         } catch let reason as WithheldReason {
             return .withheld(reason)
         } catch is CancellationError where Task.isCancelled {
@@ -100,13 +103,39 @@ extension Attempt {
 }
 
 extension AddedSecrets {
-    fileprivate init(_ request: URLRequest, besides attempt: Attempt) {
-        let fields = request.allHTTPHeaderFields ?? [:]
+    /// - Parameters:
+    ///   - request: The adapted request.
+    ///   - fields: The fields that are sent: those of the request and of the session. The fields that the session adds
+    ///     to every request describe the program; only those with certain secrets count.
+    fileprivate init(_ request: URLRequest, _ fields: [TransferRequest.Header], besides attempt: Attempt) {
+        let own = Set((request.allHTTPHeaderFields ?? [:]).keys.map { $0.lowercased() })
+        let added = fields.filter {
+            let name = $0.name.lowercased()
+            return own.contains(name) || SecretHeaderFields.request.contains(name)
+        }
         self.init(
             url: request.url?.absoluteString ?? attempt.url,
-            headers: fields.map { QueueRequest.Header(name: $0.key, value: $0.value) },
-            besides: attempt
+            headers: added.map { QueueRequest.Header(name: $0.name, value: $0.value) },
+            besides: attempt,
+            by: .session
         )
+    }
+}
+
+extension [TransferRequest.Header] {
+    /// Whether the client removes the content coding of the response; see ``TransferRequest/headers``.
+    fileprivate var decodeBody: Bool {
+        contains { $0.name.lowercased() == "accept-encoding" && $0.value.contains { !$0.isWhitespace } }
+    }
+}
+
+extension AttemptOutcome {
+    /// Whether the body was sent with a content coding.
+    fileprivate var isEncoded: Bool {
+        guard case .response(_, let headers, _, _) = self else { return false }
+        return headers.contains { name, value in
+            name.lowercased() == "content-encoding" && !["", "identity", "none"].contains(value.lowercased())
+        }
     }
 }
 

@@ -45,6 +45,8 @@ package struct Attempt: Sendable {
     package private(set) var credential: String?
     /// Where the credential that was added may be sent; `nil` if there is none.
     package private(set) var permit: CredentialPermit?
+    /// The secrets that were added to the attempt, and to those that were made of it.
+    package let secrets = AttemptSecrets()
     /// The session's request for this attempt. A credential receives it with a response of status 401.
     package private(set) var sent: SentRequest?
 
@@ -99,6 +101,13 @@ package struct Attempt: Sendable {
 
     /// The maximum number of bytes that are kept of a response's body: 64 KiB.
     package static let maximumResponseBytes = 64 * 1024
+
+    /// The number of bytes of the response's body that the attempt receives. They include those that are needed to find
+    /// a secret at the end of the kept part, at most 64 KiB.
+    var receivedResponseBytes: Int {
+        let searched = Self.maximumResponseBytes + min(secrets.redactor.lookahead, Self.maximumResponseBytes)
+        return max(searched, responseLimit ?? 0)
+    }
 
     /// The time limit for the rest of the response after its status has arrived. The status alone decides the outcome,
     /// so the attempt must not occupy a slot for the sake of the body.

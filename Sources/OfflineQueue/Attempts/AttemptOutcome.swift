@@ -26,6 +26,16 @@ package enum AttemptOutcome: Sendable {
     /// credential was refreshed. The server has not executed the request, so the attempt counts as unsent.
     static let notSentAgain = AttemptOutcome.failure(.notSentAgain)
 
+    /// Returns the outcome with `REDACTED` in place of the secrets in messages. A response is not changed, because rules
+    /// may depend on it; see ``AttemptSecrets``.
+    func redacted(by redactor: Redactor) -> AttemptOutcome {
+        switch self {
+        case .failure(let failure): .failure(failure.withMessage(redactor.text(failure.message)))
+        case .withheld(let reason): .withheld(reason.mapText(redactor.text))
+        case .response, .unsendable: self
+        }
+    }
+
     /// Whether the outcome is ``unsent``.
     var isUnsent: Bool {
         if case .failure(let failure) = self { failure == .unsent } else { false }

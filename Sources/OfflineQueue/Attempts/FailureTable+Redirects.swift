@@ -53,7 +53,9 @@ extension FailureTable {
     /// Returns the text for a response: its status and, if it is a redirect with a `Location`, its target.
     static func words(onRedirect response: Response, of request: AttemptContext) -> String {
         let location = 300..<400 ~= response.status ? response.value(of: "location") : nil
-        let target = location.flatMap { absolute($0, from: request.origin) ?? $0 }.flatMap(withoutSecrets)
+        // The secrets are removed first, because the text is truncated.
+        let shown = location.map(response.redactor.text)
+        let target = shown.flatMap { absolute($0, from: request.origin) ?? $0 }.flatMap(withoutSecrets)
         return "HTTP \(response.status)" + (target.map { ", a redirect to \($0)" } ?? "")
     }
 

@@ -105,19 +105,24 @@ package enum FailureTable {
 
     /// Returns what an outcome means for the request and its lane.
     ///
-    /// - Parameter now: The current time, by the wall clock. `Retry-After` may contain a date.
+    /// - Parameters:
+    ///   - now: The current time, by the wall clock. `Retry-After` may contain a date.
+    ///   - redactor: Removes the request's secrets from messages that quote a response. Default: none are removed.
     package static func classify(
         _ outcome: AttemptOutcome,
         of request: AttemptContext,
-        now: Timestamp
+        now: Timestamp,
+        redactor: Redactor = .none
     ) -> AttemptClassification {
         switch outcome {
         case .response(let status, let headers, let body, _):
-            classify(Response(status: status, headers: headers, body: body), of: request, now: now)
+            var response = Response(status: status, headers: headers, body: body)
+            response.redactor = redactor
+            return classify(response, of: request, now: now)
         case .failure(let failure):
-            classify(failure, of: request, now: now)
+            return classify(failure, of: request, now: now)
         case .withheld(let reason):
-            AttemptClassification(
+            return AttemptClassification(
                 verdict: reason.remedy == .change ? .held(.auth) : .retry(countsAsAttempt: false),
                 lane: .none,
                 status: nil,
@@ -125,7 +130,7 @@ package enum FailureTable {
                 postponement: reason.delay
             )
         case .unsendable(let reason):
-            AttemptClassification(
+            return AttemptClassification(
                 verdict: .dead(.bodyLost, reason: reason),
                 lane: .none,
                 status: nil,

@@ -4,7 +4,7 @@ extension TransferPolicy {
     /// Creates the policy of a request that the session's adapter and interceptor have adapted.
     init(of attempt: Attempt, bodyTimeout: Duration) {
         self = .singleTransfer(
-            maximumResponseBytes: max(Attempt.maximumResponseBytes, attempt.responseLimit ?? 0),
+            maximumResponseBytes: attempt.receivedResponseBytes,
             totalTimeout: attempt.longest,
             allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
         )

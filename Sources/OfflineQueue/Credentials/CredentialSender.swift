@@ -38,12 +38,14 @@ struct CredentialSender: AttemptSender {
         of attempt: Attempt,
         with name: String
     ) async -> AttemptOutcome {
-        let outcome = await sender.send(authorized.attempt)
+        let added = authorized.attempt
+        let secrets = AddedSecrets(url: added.url, headers: added.headers, besides: attempt, by: .credential)
+        attempt.secrets.add(secrets.values)
+        let outcome = await sender.send(added)
         if authorized.generation > 0, outcome.acceptsCredential {
             await resolver.accepted(authorized, of: name)
         }
-        let added = authorized.attempt
-        return AddedSecrets(url: added.url, headers: added.headers, besides: attempt).removed(from: outcome)
+        return outcome
     }
 
     func dropConnections() async { await sender.dropConnections() }

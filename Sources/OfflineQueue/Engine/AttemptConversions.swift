@@ -152,26 +152,32 @@ extension AttemptOutcome {
         )
     }
 
-    /// The response to store, if one was received: the first 64 KiB of its body, and the header fields of
-    /// ``KeptHeaderFields``.
-    var storedResponse: RecordedResponse? {
-        response(upTo: Attempt.maximumResponseBytes) { KeptHeaderFields.keptValue(of: $0, $1) }
+    /// Returns the response to store; `nil` if none was received: the first 64 KiB of its body, and the header fields of
+    /// ``KeptHeaderFields``, without secrets.
+    func storedResponse(_ redactor: Redactor) -> RecordedResponse? {
+        guard case .response(let status, let headers, let body, let isTruncated) = self else { return nil }
+        let kept = redactor.body(body, isTruncated: isTruncated, limit: Attempt.maximumResponseBytes)
+        let fields = headers.compactMap { name, value -> (String, String)? in
+            if kept.isChanged, KeptHeaderFields.ofExactBody.contains(name.lowercased()) { return nil }
+            return KeptHeaderFields.keptValue(of: name, redactor.text(value)).map { (name, $0) }
+        }
+        return RecordedResponse(
+            status: status,
+            headers: Self.limited(fields),
+            body: kept.bytes,
+            isTruncated: kept.isTruncated
+        )
     }
 
     /// Returns the response for a caller of this process, with all header fields and at most `limit` bytes of its body;
     /// `nil` if none was received.
-    func response(upTo limit: Int) -> RecordedResponse? { response(upTo: limit) { _, value in value } }
-
-    /// - Parameter keptValue: Returns the value of a header field, or `nil` if the field is left out.
-    private func response(
-        upTo limit: Int,
-        _ keptValue: (_ name: String, _ value: String) -> String?
-    ) -> RecordedResponse? {
+    ///
+    /// It is never stored, and the caller would have received it from the session, too. Nothing is removed from it.
+    func response(upTo limit: Int) -> RecordedResponse? {
         guard case .response(let status, let headers, let body, let isTruncated) = self else { return nil }
-        let kept = headers.compactMap { name, value in keptValue(name, value).map { (name, $0) } }
         return RecordedResponse(
             status: status,
-            headers: Self.limited(kept),
+            headers: Self.limited(headers),
             body: body.prefix(limit),
             isTruncated: isTruncated || body.count > limit
         )
@@ -199,7 +205,7 @@ extension Conclusion {
     init(
         of request: ClaimedRequest,
         _ classification: AttemptClassification,
-        _ attempt: (outcome: AttemptOutcome, duration: Duration)?,
+        _ attempt: (ended: EndedAttempt, duration: Duration)?,
         delay: Duration,
         _ laneClosure: Duration?
     ) {
@@ -211,8 +217,8 @@ extension Conclusion {
             status: classification.status,
             detail: classification.detail,
             laneClosure: laneClosure,
-            attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
-            response: attempt?.outcome.storedResponse,
+            attempt: attempt.map { $0.ended.outcome.record(lasting: $0.duration) },
+            response: attempt?.ended.stored,
             overrun: classification.overrun
         )
     }

@@ -10,7 +10,7 @@ extension OfflineQueue {
         let lane: Int64
         let endpoint: Endpoint?
         /// The task of the transfer. Cancelling it ends the transfer; its outcome is still processed.
-        let transfer: Task<AttemptOutcome, Never>
+        let transfer: Task<EndedAttempt, Never>
         let mayBeSentTwice: Bool
         let began: Moment
         /// The number of changes of the request's credential before the attempt.
@@ -176,11 +176,12 @@ extension OfflineQueue {
             switch await Attempt.Body.opening(request.body, in: spool) {
             case .success(let body):
                 guard let attempt = await self.attempt(for: request, body, claim) else {
-                    return AttemptOutcome.unsent
+                    return EndedAttempt(.unsent)
                 }
                 CrashPoint.sending.reached()
-                return await sender.send(attempt)
-            case .failure(let unopened): return unopened.outcome
+                let outcome = await sender.send(attempt)
+                return EndedAttempt(outcome, attempt.secrets.redactor)
+            case .failure(let unopened): return EndedAttempt(unopened.outcome)
             }
         }
         let origin = try? Origin(url: request.url)
@@ -242,7 +243,7 @@ extension OfflineQueue {
         _ claim: Scheduler.Claim,
         _ origin: Origin?,
         _ gateState: GateState?,
-        _ transfer: Task<AttemptOutcome, Never>
+        _ transfer: Task<EndedAttempt, Never>
     ) async {
         guard let origin else {
             // The URL was checked when the request was enqueued, so this happens only if the database was edited by
@@ -251,12 +252,14 @@ extension OfflineQueue {
             return await settle(request, claim, .unreadable, nil)
         }
         let start = ContinuousClock.now
-        var outcome = await transfer.value
+        var ended = await transfer.value
         CrashPoint.responded.reached()
-        if let reason = inflight[request.sequence]?.endReason { outcome = outcome.ended(because: reason) }
+        if let reason = inflight[request.sequence]?.endReason {
+            ended.outcome = ended.outcome.ended(because: reason)
+        }
         var context = AttemptContext(request, origin: origin, gateIsDown: gateState?.isDown == true)
         context.isBound = inflight[request.sequence]?.isBound == true
-        if case .failure(let failure) = outcome {
+        if case .failure(let failure) = ended.outcome {
             await addPathState(of: failure, from: gateState, claim, to: &context)
         }
         context.validatesServer = sender.validatesServer(of: request.url)
@@ -273,11 +276,11 @@ extension OfflineQueue {
             mayBeRepeated: request.mayBeSentTwice && !request.isLastAttempt
         )
         let classification = scheduler.confirmed(
-            FailureTable.classify(outcome, of: context, now: .now),
+            FailureTable.classify(ended.outcome, of: context, now: .now, redactor: ended.redactor),
             of: response,
             now: now
         )
-        await settle(request, claim, classification, (outcome, start.duration(to: .now)))
+        await settle(request, claim, classification, (ended, start.duration(to: .now)))
     }
 
     /// Adds to the context of a failed attempt whether there was a path during the whole attempt.
@@ -310,7 +313,7 @@ extension OfflineQueue {
         _ request: ClaimedRequest,
         _ claim: Scheduler.Claim,
         _ classification: AttemptClassification,
-        _ attempt: (outcome: AttemptOutcome, duration: Duration)?
+        _ attempt: (ended: EndedAttempt, duration: Duration)?
     ) async {
         if classification.suspectsPortal { scheduler.suspectPortal(lane: claim.lane, now: now) }
         let isRetry = request.attempts > 1
@@ -319,7 +322,7 @@ extension OfflineQueue {
             epoch: claim.epoch,
             effect: classification.lane,
             failures: request.attempts + request.deferrals,
-            course: attempt.map { $0.outcome.course(lasting: $0.duration, isRetry: isRetry) }
+            course: attempt.map { $0.ended.outcome.course(lasting: $0.duration, isRetry: isRetry) }
                 ?? AttemptCourse(),
             now: now
         )
@@ -335,7 +338,7 @@ extension OfflineQueue {
         )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
         // Kept before the commit, because a waiting caller may see the row's end before this function continues.
-        keepResponse(to: request.id, classification.verdict, attempt?.outcome)
+        keepResponse(to: request.id, classification.verdict, attempt?.ended.outcome)
         let nextBatch: ClaimedBatch?
         do {
             let claims = next.map { [LaneClaim($0)] } ?? []

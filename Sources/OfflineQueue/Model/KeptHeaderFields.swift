@@ -40,6 +40,10 @@ package enum KeptHeaderFields {
         "x-ratelimit-remaining", "x-ratelimit-reset",
     ]
 
+    /// The fields of ``names`` that depend on each byte of the body. They are not kept if the stored body is a changed one:
+    /// a digest would also show whether a guess of the removed secret is right.
+    package static let ofExactBody: Set<String> = ["content-length", "content-digest", "repr-digest"]
+
     /// Returns the value of a field as the store keeps it; `nil` if the field is not kept.
     ///
     /// The URLs in `Location`, `Content-Location` and `Link` lose their user information, query and fragment, which may

@@ -163,7 +163,8 @@ extension Expectation {
         guard statuses.contains(where: { $0.contains(response.status) }) else { return "expected \(self)" }
         let type = response.value(of: "content-type")
         guard let contentType, !isType(type) else { return nil }
-        return "the content type is \(type.map(quoted) ?? "missing"), expected \(quoted(contentType))"
+        let shown = type.map { quoted(response.redactor.text($0)) } ?? "missing"
+        return "the content type is \(shown), expected \(quoted(contentType))"
     }
 
     /// Returns a text that names the first rule that a response does not meet; `nil` if it meets all of them.

@@ -6,6 +6,8 @@ package struct ReceivedResponse: Sendable {
     package let headers: [(String, String)]
     /// The received part of the body. It is incomplete if a limit or the end of the connection cut it.
     package let body: Data
+    /// Removes the request's secrets from messages that quote the response.
+    package var redactor = Redactor.none
 
     package init(status: Int, headers: [(String, String)] = [], body: Data = Data()) {
         self.status = status

@@ -83,10 +83,11 @@ public struct RecordedResponse: Hashable, Sendable {
     /// contain a token are not stored. The URLs in `Location`, `Content-Location` and `Link` are stored without their
     /// user information, query and fragment.
     public let headers: [QueueRequest.Header]
-    /// The first 64 KiB of the body.
+    /// The first 64 KiB of the body, with `REDACTED` in place of the secrets that the queue added to the request; see
+    /// <doc:UsingCredentials#When-a-server-repeats-a-credential>.
     public let body: Data
-    /// Whether ``body`` is incomplete: it was longer than 64 KiB, took longer than the time limit, or the connection
-    /// ended early.
+    /// Whether ``body`` is incomplete: it was longer than 64 KiB, took longer than the time limit, the connection
+    /// ended early, or the body cannot be searched for secrets and is not stored.
     public let isTruncated: Bool
 
     package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {

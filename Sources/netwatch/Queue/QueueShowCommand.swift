@@ -25,7 +25,7 @@ struct QueueShowCommand: AsyncParsableCommand {
 
     @Flag(
         help:
-            "Print only the body of the response, unchanged. The queue keeps at most its first 64 KiB."
+            "Print only the body of the response, as the queue has stored it: at most its first 64 KiB."
     )
     var body = false
 
@@ -72,7 +72,8 @@ struct QueueShowCommand: AsyncParsableCommand {
         Printer.bytes(Data(base64Encoded: response.bodyBase64) ?? Data())
         if response.truncated {
             Printer.warning(
-                "the response is incomplete: it was longer than 64 KiB, or its connection was closed early"
+                "the response is incomplete: it was longer than 64 KiB, its connection was closed early, or it could "
+                    + "not be searched for the credential"
             )
         }
     }

@@ -260,10 +260,18 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `what the adapter adds is not stored with the response`() async throws {
+    @Test func `what the session and its adapter add is not stored with the response`() async throws {
         let location = ScriptedServer.Header("Location", "/t/adapter-secret")
-        let server = try ScriptedServer { _ in .respond(status: 404, headers: [location]) }
-        let session = SessionManager()
+        let server = try ScriptedServer { request in
+            let fields = ["Authorization", "X-Auth-Token", "Cookie"].flatMap(request.values(of:))
+            let body = Array(fields.joined(separator: ",").utf8)
+            return .respond(status: 404, headers: [location], body: body)
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpAdditionalHeaders = [
+            "X-Auth-Token": "session-secret", "Cookie": "sid=cookie-secret", "X-Client": "a-client",
+        ]
+        let session = SessionManager(configuration: configuration)
         session.adapter = TestAdapter {
             $0.setValue("Bearer adapter-secret", forHTTPHeaderField: "Authorization")
         }
@@ -275,6 +283,29 @@ internal import Testing
         let fields = request.response?.headers.map(\.value) ?? []
         #expect(fields.contains { $0.contains("REDACTED") }, "\(fields)")
         #expect(!"\(fields) \(request.summary.lastError ?? "")".contains("adapter-secret"))
+        #expect(request.response?.body == Data("REDACTED,REDACTED,REDACTED".utf8))
+        await queue.stop()
+        #expect(try files(in: directory.path, containing: "-secret").isEmpty)
+    }
+
+    @Test(arguments: [true, false])
+    func `a body that the client does not decode is kept only if nothing was added`(adapts: Bool) async throws
+    {
+        let coding = ScriptedServer.Header("Content-Encoding", "gzip")
+        let body = Array("zipped".utf8)
+        let server = try ScriptedServer { _ in .respond(status: 404, headers: [coding], body: body) }
+        // Without default fields, the session does not send `Accept-Encoding`.
+        let session = SessionManager(configuration: .ephemeral)
+        if adapts {
+            session.adapter = TestAdapter {
+                $0.setValue("Bearer adapter-secret", forHTTPHeaderField: "Authorization")
+            }
+        }
+        let queue = try await open(session)
+        try await post("a", to: server.url + "/", queue)
+        try await changes.until { try await queue.request("a")?.summary.state == .dead }
+        let response = try #require(try await queue.request("a")?.response)
+        #expect(response.body == Data(adapts ? "".utf8 : "zipped".utf8) && response.isTruncated == adapts)
         await queue.stop()
     }
 }

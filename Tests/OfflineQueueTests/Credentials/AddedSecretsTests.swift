@@ -18,32 +18,31 @@ internal import Testing
         mayBeSentTwice: true
     )
 
-    /// Returns the secrets in a request that an adapter has created from the attempt.
-    private func secrets(_ adapt: (inout URLRequest) -> Void) throws -> AddedSecrets {
+    /// Returns the secrets in a request that was created from the attempt.
+    private func secrets(
+        by source: AddedSecrets.Source = .session,
+        _ adapt: (inout URLRequest) -> Void
+    ) throws -> Set<Redactor.Secret> {
         var request = try #require(URLRequest(attempt))
         adapt(&request)
         let fields = (request.allHTTPHeaderFields ?? [:]).map { QueueRequest.Header(name: $0, value: $1) }
-        return AddedSecrets(url: try #require(request.url).absoluteString, headers: fields, besides: attempt)
+        let url = try #require(request.url).absoluteString
+        return AddedSecrets(url: url, headers: fields, besides: attempt, by: source).values
     }
 
     @Test func `a repeated field of the request is no secret`() throws {
         let joined = try #require(URLRequest(attempt)?.value(forHTTPHeaderField: "x-tag"))
         #expect(joined.contains("tag-one") && joined.contains("tag-two"))
         let text = "\(joined) berlin first-page token-value"
-        let secrets = try secrets { $0.setValue("token-value", forHTTPHeaderField: "X-Token") }
-        let outcome = secrets.removed(from: .status(404, [("X-Echo", text)]))
-        guard case .response(_, let headers, _, _) = outcome else {
-            Issue.record("\(outcome)")
-            return
-        }
-        #expect(headers.map { $0.1 } == ["\(joined) berlin first-page REDACTED"])
+        let redactor = Redactor(try secrets { $0.setValue("token-value", forHTTPHeaderField: "X-Token") })
+        #expect(redactor.text(text) == "\(joined) berlin first-page REDACTED")
     }
 
     @Test func `a secret is removed from the reason of a withheld attempt before it is cut`() throws {
-        let secrets = try secrets { $0.setValue("token-value", forHTTPHeaderField: "X-Token") }
+        let redactor = Redactor(try secrets { $0.setValue("token-value", forHTTPHeaderField: "X-Token") })
         for padding in [0, WithheldReason.maximumReasonLength - 4] {
             let reason = WithheldReason(.retry, String(repeating: "x", count: padding) + "token-value")
-            guard case .withheld(let withheld) = secrets.removed(from: .withheld(reason)) else {
+            guard case .withheld(let withheld) = AttemptOutcome.withheld(reason).redacted(by: redactor) else {
                 Issue.record("the attempt is withheld")
                 return
             }
@@ -53,15 +52,43 @@ internal import Testing
     }
 
     @Test func `a secret that contains another secret is removed completely`() throws {
-        let secrets = try secrets {
-            $0.setValue("token-value", forHTTPHeaderField: "X-Token")
-            $0.setValue("token-value-and-more", forHTTPHeaderField: "X-Longer")
+        let redactor = Redactor(
+            try secrets {
+                $0.setValue("token-value", forHTTPHeaderField: "X-Token")
+                $0.setValue("token-value-and-more", forHTTPHeaderField: "X-Longer")
+            }
+        )
+        #expect(redactor.text("token-value-and-more token-value") == "REDACTED REDACTED")
+    }
+
+    @Test func `the parts of fields and of the URL are secrets on their own`() throws {
+        func values(_ adapt: (inout URLRequest) -> Void) throws -> Set<String> {
+            Set(try secrets(adapt).map(\.value))
         }
-        let outcome = secrets.removed(from: .status(404, [("X-Echo", "token-value-and-more token-value")]))
-        guard case .response(_, let headers, _, _) = outcome else {
-            Issue.record("\(outcome)")
-            return
+        let bearer = try values { $0.setValue("Bearer tok", forHTTPHeaderField: "Authorization") }
+        #expect(bearer == ["Bearer tok", "tok"])
+        let basic = try values { $0.setValue("Basic dXNlcjpwdw==", forHTTPHeaderField: "Authorization") }
+        #expect(basic == ["Basic dXNlcjpwdw==", "dXNlcjpwdw==", "user:pw", "pw"])
+        let cookies = try values { $0.setValue("sid=one; lang=de", forHTTPHeaderField: "Cookie") }
+        #expect(cookies == ["sid=one; lang=de", "one", "de"])
+        let url = try values {
+            $0.url = URL(string: "https://u:p%2Fw@a.example/bot%3Ax/?page=first-page&k=a%2Fb#f")
         }
-        #expect(headers.map { $0.1 } == ["REDACTED REDACTED"])
+        #expect(url == ["u:p/w", "p/w", "bot%3Ax", "bot:x", "a%2Fb", "a/b"])
+        let unchanged = try values { $0.setValue("text/plain", forHTTPHeaderField: "Accept") }
+        #expect(unchanged.isEmpty)
+    }
+
+    @Test func `everything from a credential is certainly secret, and what has a secret name`() throws {
+        func certain(by source: AddedSecrets.Source) throws -> Set<String> {
+            let secrets = try secrets(by: source) {
+                $0.setValue("2", forHTTPHeaderField: "X-Version")
+                $0.setValue("key", forHTTPHeaderField: "X-Api-Key")
+                $0.url = URL(string: "https://a.example/new?page=first-page&sid=s&v=1")
+            }
+            return Set(secrets.filter(\.isCertain).map(\.value))
+        }
+        #expect(try certain(by: .credential) == ["2", "key", "s", "1"])
+        #expect(try certain(by: .session) == ["key", "s"])
     }
 }

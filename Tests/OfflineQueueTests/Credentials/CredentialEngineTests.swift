@@ -131,6 +131,92 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a response that repeats the request is evaluated first, and kept without the secret`()
+        async throws
+    {
+        let secret = "secret+token/0123456789"
+        let sender = FakeSender { attempt in
+            let field = attempt.value(of: "Authorization") ?? ""
+            let encoded = Data("x:\(field)".utf8).base64EncodedString()
+            let fields = [("X-Request-Id", field), ("Content-Length", "999"), ("Etag", "v1")]
+            return .status(200, fields, body: "\(field), \(encoded)")
+        }
+        let queue = try await directory.openQueue(sender, signal: changes)
+        try await queue.register(try credential(TestToken(secret)), as: "token")
+        var options = EnqueueOptions(id: "a")
+        options.credential = "token"
+        options.expectation = Expectation(rules: [.bodyPrefix("Bearer s")])
+        let request = QueueRequest(method: "POST", url: Self.origin + "/a")
+        let result = try await queue.send(request, options: options)
+        guard case .delivered("a", 200, let body) = result else {
+            Issue.record("\(result)")
+            return
+        }
+        let response = try #require(try await queue.request("a")?.response)
+        let text = String(decoding: response.body, as: UTF8.self)
+        let isClean = text.hasPrefix("REDACTED, ") && text.components(separatedBy: "REDACTED").count == 3
+        #expect(isClean, "\(text)")
+        #expect(body == response.body && !response.isTruncated)
+        let fields = Dictionary(uniqueKeysWithValues: response.headers.map { ($0.name, $0.value) })
+        #expect(fields == ["X-Request-Id": "REDACTED", "Etag": "v1"])
+        await queue.stop()
+        // The middle of the secret, and of its Base64 form after `x:Bearer `.
+        for part in ["token/01", "a2VuLzAx"] {
+            #expect(try files(in: directory.path, containing: part).isEmpty, "\(part)")
+        }
+    }
+
+    @Test func `secrets are removed from messages before these are cut`() async throws {
+        let secret = "secret-" + String(repeating: "0123456789", count: 10)
+        let path = String(repeating: "p", count: 160)
+        let sender = FakeSender { attempt in
+            attempt.url.hasSuffix("/a")
+                ? .status(302, [("Location", "https://other.example/\(path)/\(secret)")])
+                : .status(200, [("Content-Type", "text/\(String(repeating: "t", count: 60))\(secret)")])
+        }
+        let queue = try await directory.openQueue(sender, signal: changes)
+        try await queue.register(try credential(TestToken(secret)), as: "token")
+        for id in ["a", "b"] {
+            var options = EnqueueOptions(id: id)
+            options.credential = "token"
+            options.expectation = Expectation(contentType: "application/json")
+            let request = QueueRequest(method: "POST", url: "\(Self.origin)/\(id)")
+            try await queue.enqueue(request, options: options)
+        }
+        try await wait("a", for: .dead, in: queue)
+        let delayed = try await waitForDelay(of: "b", in: queue)
+        let errors = [try await queue.request("a")?.summary.lastError ?? "", delayed.lastError ?? ""]
+        #expect(errors.allSatisfy { $0.contains("/REDACTED") || $0.contains("ttREDACTED") }, "\(errors)")
+        await queue.stop()
+        #expect(try files(in: directory.path, containing: "secret-").isEmpty)
+    }
+
+    @Test func `the body is not kept if the secret is short`() async throws {
+        let sender = FakeSender { _ in .status(200, [("Content-Length", "4")], body: "body") }
+        let queue = try await directory.openQueue(sender, signal: changes)
+        try await queue.register(try credential(TestToken("1234")), as: "token")
+        try await queue.enqueue(id: "a", credential: "token")
+        try await wait("a", for: .delivered, in: queue)
+        let response = try #require(try await queue.request("a")?.response)
+        #expect(response.body.isEmpty && response.isTruncated && response.headers.isEmpty)
+        await queue.stop()
+    }
+
+    @Test func `the secrets before and after a refresh are removed`() async throws {
+        let token = TestToken("old-secret")
+        let sender = FakeSender { attempt in
+            attempt.value(of: "Authorization") == "Bearer old-secret"
+                ? .status(401) : .status(200, body: "old-secret new-secret")
+        }
+        let queue = try await directory.openQueue(sender, signal: changes)
+        let renewing = try credential(token) { token.set("new-secret") }
+        try await queue.register(renewing, as: "token")
+        try await queue.enqueue(id: "a", credential: "token")
+        try await wait("a", for: .delivered, in: queue)
+        #expect(try await queue.request("a")?.response?.body == Data("REDACTED REDACTED".utf8))
+        await queue.stop()
+    }
+
     // MARK: Faults
 
     @Test func `a request with an unknown credential is held until it is registered`() async throws {
