@@ -107,7 +107,7 @@ package struct NetwatchDaemon: Sendable {
         limits.userConnections = configuration.userConnections
         limits.stopGrace = configuration.stopGrace
         let history = openHistory()
-        let hooks = HookReporter(logger: logger, queue: queue)
+        let hooks = HookReporter(logger: logger, history: history, queue: queue)
         await hooks.use(configuration.hooks)
         let hosts = HostMonitor(
             monitor: monitor,
@@ -173,16 +173,17 @@ package struct NetwatchDaemon: Sendable {
         if failure == nil { await logStop(of: queue) }
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
-        async let areHooksStopped: Void = hooks.stop()
+        async let areProgramsStopped: Void = hooks.stopPrograms()
         // The monitor stops before the queue, which stores the webhooks of its last changes. Otherwise the history
         // would record the end of an outage that no hook has reported.
         monitoring.cancel()
         await monitoring.value
+        await hooks.stop()
         await queue.stop()
         await isLogged
         await isServerStopped
         await isWebStopped
-        await areHooksStopped
+        await areProgramsStopped
         if let failure { throw failure }
         logger.info("stopped")
     }

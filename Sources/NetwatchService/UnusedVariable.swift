@@ -18,7 +18,7 @@ package struct UnusedVariable: Hashable, Sendable, CustomStringConvertible {
     /// each of its services, also for one that is called `netwatch`.
     static func all(in environment: [String: String]) -> [UnusedVariable] {
         let names = environment.filter { $0.key.hasPrefix(prefix) && !$0.value.isEmpty }.keys
-        let used = Set(settable + [BootID.variable] + HostAlert.variables)
+        let used = Set(settable + [BootID.variable] + HookMessage.Variable.allCases.map(\.rawValue))
         return names.filter { !used.contains($0) && !isServiceLink($0) }.sorted().map { name in
             UnusedVariable(name: name, similar: similar(to: name))
         }

@@ -24,6 +24,7 @@ internal import Testing
         fall = 1
         [[hook]]
         program = "\(program)"
+        group-wait = "0s"
         """
     }
 
@@ -41,6 +42,7 @@ internal import Testing
             [[hook]]
             webhook = "\(server.url)/alert"
             causes = ["local"]
+            group-wait = "0s"
             """
         )
         func start() async throws -> RunningService {
@@ -62,11 +64,46 @@ internal import Testing
         let requests = await server.requests(atLeast: 2)
         let alerts = try requests.map { try Command.json(String(decoding: $0.body, as: UTF8.self)) }
         #expect(alerts.map { $0["event"] as? String } == ["down", "up"])
-        #expect(alerts.allSatisfy { $0["host"] as? String == "far" && $0["cause"] as? String == "local" })
+        #expect(alerts.allSatisfy { Self.hosts(of: $0) == ["far"] && $0["cause"] as? String == "local" })
         #expect(alerts[0]["down_since"] as? String == alerts[1]["down_since"] as? String)
         let keys = requests.flatMap { $0.values(of: "Idempotency-Key") }
         #expect(keys.count == 2 && keys[0] != keys[1])
         #expect(requests.allSatisfy { $0.method == "POST" && $0.target == "/alert" })
+        try await service.stop()
+        #expect(server.requests.count == 2)
+    }
+
+    private static func hosts(of alert: [String: Any]) -> [String] {
+        (alert["hosts"] as? [[String: Any]] ?? []).compactMap { $0["host"] as? String }
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `an outage of the own link is one message about all hosts, and so is its end`() async throws {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        let names = ["a", "b", "c"]
+        let hosts = names.map { "[[host]]\nname = \"\($0)\"\nroute = \"\(VethTestbed.farAddress)\"\n" }
+        let hook = """
+            [[hook]]
+            webhook = "\(server.url)/alert"
+            causes = ["local"]
+            group-wait = "3s"
+            """
+        let file = try write(hosts.joined() + hook)
+        let service = try await RunningService(
+            in: directory,
+            namespace: testbed.near,
+            options: ["--config", file]
+        )
+        for name in names { try await service.hasLogged("host `\(name)` is up") }
+        try testbed.setCable(connected: false)
+        // The message is in the queue, and waits for the link.
+        try await service.until { try await service.counts()["pending"] == 1 }
+        try testbed.setCable(connected: true)
+        let requests = await server.requests(atLeast: 2)
+        let alerts = try requests.map { try Command.json(String(decoding: $0.body, as: UTF8.self)) }
+        #expect(alerts.map { $0["event"] as? String } == ["down", "up"])
+        #expect(alerts.allSatisfy { Self.hosts(of: $0).sorted() == names && $0["count"] as? Int == 3 })
         try await service.stop()
         #expect(server.requests.count == 2)
     }
@@ -88,6 +125,7 @@ internal import Testing
             [[hook]]
             program = "\(program)"
             arguments = ["argument"]
+            group-wait = "0s"
             """
         )
         let service = try await RunningService(
@@ -123,6 +161,7 @@ internal import Testing
             rise = 1
             [[hook]]
             webhook = "\(receiver.url)/alert"
+            group-wait = "0s"
             """
         )
         func start() async throws -> RunningService {
@@ -151,7 +190,7 @@ internal import Testing
         let namespace = try NetworkNamespace()
         let host = "[[host]]\nname = \"NAME\"\nroute = \"192.0.2.1\"\n"
         let program = try program("echo alert $NETWATCH_EVENT")
-        let hook = "[[hook]]\nprogram = \"\(program)\"\ncauses = [\"local\"]\n"
+        let hook = "[[hook]]\nprogram = \"\(program)\"\ncauses = [\"local\"]\ngroup-wait = \"0s\"\n"
         let file = try write(host.replacing("NAME", with: "first"))
         let service = try await RunningService(
             in: directory,

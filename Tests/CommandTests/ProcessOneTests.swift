@@ -66,7 +66,9 @@ struct ProcessOneTests {
     @Test func `the service reaps orphans, and keeps the exit statuses of its own programs`() async throws {
         let path = try directory.writeScript("(sleep 0.1 &)\nexit 3", to: "program")
         // Programs with different arguments run at the same time.
-        let hooks = (0..<20).map { "[[hook]]\nprogram = \"\(path)\"\narguments = [\"\($0)\"]\n" }
+        let hooks = (0..<20).map {
+            "[[hook]]\nprogram = \"\(path)\"\narguments = [\"\($0)\"]\ngroup-wait = \"0s\"\n"
+        }
         let host = "[[host]]\nname = \"closed\"\ntcp = \"127.0.0.1:1\"\nfall = 1\n"
         let file = try directory.write(Array((host + hooks.joined()).utf8), to: "netwatch.toml")
         let paths = ["--state-dir", directory.file("state"), "--socket", directory.file("socket")]

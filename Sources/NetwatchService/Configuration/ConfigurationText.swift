@@ -58,11 +58,13 @@ package enum ConfigurationText {
         ## What to do when a host goes down and when it is up again; repeat the table for each hook. It has one of
         ## `webhook` (a URL that receives a POST request with a JSON object) and `program`. `hosts` limits it to these
         ## hosts. `on` limits it to "down" or "up". `causes` is ["remote"] by default; with "local", it also reports
-        ## outages of this machine's own link.
+        ## outages of this machine's own link. The first change waits for `group-wait`, 0s to 1h, and is reported with
+        ## all others until then.
         #[[hook]]
         #webhook = "https://alerts.example.com/netwatch"
         #credential = "alerts"
         #causes = ["local", "remote"]
+        #group-wait = "30s"
 
         #[[hook]]
         #program = "/usr/local/bin/host-changed"

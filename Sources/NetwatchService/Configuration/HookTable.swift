@@ -2,7 +2,9 @@ internal import OfflineQueue
 
 /// Reads a `[[hook]]` table.
 struct HookTable {
-    static let keys = ["webhook", "credential", "program", "arguments", "timeout", "hosts", "on", "causes"]
+    static let keys = [
+        "webhook", "credential", "program", "arguments", "timeout", "hosts", "on", "causes", "group-wait",
+    ]
     private static let actions = ["webhook", "program"]
 
     private var entries: TableEntries
@@ -18,11 +20,13 @@ struct HookTable {
         let names = names(among: hosts)
         let events: Set<Hook.Event>? = self.entries.choices("on")
         let causes: Set<OutageCause>? = self.entries.choices("causes")
+        let groupWait = self.entries.duration("group-wait", Hook.acceptedGroupWaits)
         guard faults.isEmpty, let action else { return }
         var hook = Hook(action)
         hook.hosts = names
         hook.events = events ?? hook.events
         hook.causes = causes ?? hook.causes
+        hook.groupWait = groupWait ?? hook.groupWait
         self.hook = hook
     }
 

@@ -78,8 +78,8 @@ package struct HistoryBatch: Sendable {
     enum OutageEvent: Hashable, Sendable {
         case began(host: String, OutageCause, at: HostTracker.Start, reason: String?)
         case ended(host: String, at: HostTracker.Start)
-        /// Hooks have reported that the host is up again.
-        case reportedUp(host: String)
+        /// The host is up, whatever its state was before.
+        case up(host: String)
         /// Only these hosts are watched from now on.
         case watched(hosts: Set<String>)
     }
@@ -120,16 +120,12 @@ package struct HistoryBatch: Sendable {
         if case .down(let cause) = change.new {
             outages.append(.began(host: host, cause, at: change.since, reason: change.reason))
         }
+        if change.new == .up { outages.append(.up(host: host)) }
     }
 
     /// Ends the outage of a host that is not watched any more.
     package mutating func endOutage(of host: String, at time: HostTracker.Start) {
         outages.append(.ended(host: host, at: time))
-    }
-
-    /// Records that hooks have reported that the host is up again; see ``HostHistory/hookOutages()``.
-    package mutating func addReportedUp(of host: String) {
-        outages.append(.reportedUp(host: host))
     }
 
     /// Records that only these hosts are watched from now on. Hooks will not report the end of the outages of others.
@@ -167,15 +163,15 @@ package struct HistoryBatch: Sendable {
     private mutating func removeOutages(atLeast count: Int) {
         var removed: Set<Int> = []
         var begun: [String: Int] = [:]
-        var reportedUp: Set<String> = []
+        var up: Set<String> = []
         var watched: Set<String>?
         for (index, event) in outages.enumerated() where removed.count < count {
             switch event {
             case .began(let host, _, _, _): begun[host] = index
             case .ended(let host, _):
                 if let start = begun.removeValue(forKey: host) { removed.formUnion([start, index]) }
-            case .reportedUp(let host):
-                if !reportedUp.insert(host).inserted { removed.insert(index) }
+            case .up(let host):
+                if !up.insert(host).inserted { removed.insert(index) }
             case .watched(let hosts):
                 if hosts == watched { removed.insert(index) }
                 watched = hosts

@@ -20,6 +20,9 @@ enum HistorySchema {
         migrator.registerMigration("4") { database in
             try database.execute(sql: version4)
         }
+        migrator.registerMigration("5") { database in
+            try database.execute(sql: version5)
+        }
         return migrator
     }
 
@@ -96,5 +99,27 @@ enum HistorySchema {
         ALTER TABLE outage ADD COLUMN clock INTEGER NOT NULL DEFAULT 0;
         DROP INDEX bucket_age;
         CREATE INDEX bucket_age ON bucket (tier, clock);
+        """
+
+    private static let version5 = """
+        -- The outages that each hook has reported and whose ends it has not. hook: see `Hook.keys(of:)`. The other
+        -- columns are those of `hook_outage`. That table had outages until hooks had reported their ends. Now it has
+        -- them until the host is up.
+        CREATE TABLE hook_report (
+            hook TEXT NOT NULL,
+            host_id INTEGER NOT NULL REFERENCES host (id) ON DELETE CASCADE,
+            cause TEXT NOT NULL CHECK (cause IN ('local', 'remote')),
+            started_at INTEGER NOT NULL,
+            started_boot INTEGER,
+            start_id INTEGER NOT NULL,
+            PRIMARY KEY (hook, host_id)
+        ) STRICT, WITHOUT ROWID;
+        -- The messages that the queue may not have stored. id: the id of the request.
+        CREATE TABLE hook_message (
+            position INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            hook TEXT NOT NULL,
+            body BLOB NOT NULL
+        ) STRICT;
         """
 }

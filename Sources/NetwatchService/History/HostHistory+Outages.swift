@@ -46,18 +46,14 @@ extension HostHistory {
         case .ended(let host, let end):
             let id = try id(of: host, database)
             try Self.end("host_id = ?", [id], at: end.wall(at: now), clock, database)
-        case .reportedUp(let host): try endHookOutage(of: host, database)
+        case .up(let host):
+            try database.execute(
+                sql: "DELETE FROM hook_outage WHERE host_id = (SELECT id FROM host WHERE name = ?)",
+                arguments: [host]
+            )
         case .watched(let hosts):
-            let hooked = try hookOutages(database)
-            for host in hooked.keys where !hosts.contains(host) { try endHookOutage(of: host, database) }
+            for table in [OutageTable.hookOutage, .hookReport] { try table.keep(hosts, database) }
         }
-    }
-
-    private static func endHookOutage(of host: String, _ database: Database) throws {
-        try database.execute(
-            sql: "DELETE FROM hook_outage WHERE host_id = (SELECT id FROM host WHERE name = ?)",
-            arguments: [host]
-        )
     }
 
     /// Ends the open outages that meet a condition.
@@ -84,6 +80,7 @@ extension HostHistory {
             sql: """
                 UPDATE outage SET started_boot = NULL WHERE ended_at IS NULL;
                 UPDATE hook_outage SET started_boot = NULL;
+                UPDATE hook_report SET started_boot = NULL;
                 """
         )
         try HistoryClock.beginBoot(database)
@@ -114,7 +111,7 @@ extension HostHistory {
                     """
             )
             let open = rows.map { row -> (String, HostTracker.Outage) in
-                (row["name"], HostTracker.Outage(cause: OutageCause(row), since: HostTracker.Start(row)))
+                (row["name"], HostTracker.Outage(row))
             }
             return Dictionary(open) { first, _ in first }
         }
@@ -130,25 +127,21 @@ extension HostHistory {
         return row.map(HostTracker.Start.init) ?? HostTracker.Start(id: 0, recorded: 0, boot: nil)
     }
 
-    /// Returns the outages whose end hooks have not reported, by host: when the host was first down for each cause
-    /// since it was last up. The state of the host may be unknown now.
+    /// Returns the outages of the hosts that have not been up since, as hooks see them: when the host was first down
+    /// for each cause since it was last up. The state of the host may be unknown now.
     package func hookOutages() async throws -> [String: [OutageCause: HostTracker.Start]] {
-        try await read { try Self.hookOutages($0) }
-    }
-
-    private static func hookOutages(
-        _ database: Database
-    ) throws -> [String: [OutageCause: HostTracker.Start]] {
-        let rows = try Row.fetchAll(
-            database,
-            sql: """
-                SELECT name, cause, started_at, started_boot, start_id
-                FROM hook_outage JOIN host ON host.id = host_id
-                """
-        )
-        return rows.reduce(into: [:]) { outages, row in
-            let host: String = row["name"]
-            outages[host, default: [:]][OutageCause(row)] = HostTracker.Start(row)
+        try await read { database in
+            let rows = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT name, cause, started_at, started_boot, start_id
+                    FROM hook_outage JOIN host ON host.id = host_id
+                    """
+            )
+            return rows.reduce(into: [:]) { outages, row in
+                let host: String = row["name"]
+                outages[host, default: [:]][OutageCause(row)] = HostTracker.Start(row)
+            }
         }
     }
 
@@ -194,11 +187,25 @@ extension HostHistory {
 enum OutageTable: String, CaseIterable {
     case outage
     case hookOutage = "hook_outage"
+    case hookReport = "hook_report"
 
     private var condition: String {
         switch self {
         case .outage: "ended_at IS NULL AND started_boot IS NOT NULL"
-        case .hookOutage: "started_boot IS NOT NULL"
+        case .hookOutage, .hookReport: "started_boot IS NOT NULL"
+        }
+    }
+
+    /// Deletes the rows of all other hosts.
+    func keep(_ hosts: Set<String>, _ database: Database) throws {
+        let rows = try Row.fetchAll(
+            database,
+            sql: "SELECT DISTINCT id, name FROM \(rawValue) JOIN host ON host.id = host_id"
+        )
+        for row in rows {
+            let (id, name): (Int64, String) = (row["id"], row["name"])
+            guard !hosts.contains(name) else { continue }
+            try database.execute(sql: "DELETE FROM \(rawValue) WHERE host_id = ?", arguments: [id])
         }
     }
 
@@ -219,8 +226,11 @@ enum OutageTable: String, CaseIterable {
             guard start.wall(at: now) != start.recorded else { continue }
             let (host, cause): (Int64, String) = (row["host_id"], row["cause"])
             try database.execute(
-                sql: "UPDATE \(rawValue) SET started_at = ? WHERE \(condition) AND host_id = ? AND cause = ?",
-                arguments: [start.wall(at: now), host, cause]
+                sql: """
+                    UPDATE \(rawValue) SET started_at = ?
+                    WHERE \(condition) AND host_id = ? AND cause = ? AND started_at = ?
+                    """,
+                arguments: [start.wall(at: now), host, cause, start.recorded]
             )
         }
     }
@@ -235,6 +245,13 @@ extension HostTracker.Start {
             recorded: row["started_at"],
             boot: boot.map(BootInstant.init(nanoseconds:))
         )
+    }
+}
+
+extension HostTracker.Outage {
+    /// - Parameter row: A row with the columns `cause`, `start_id`, `started_at` and `started_boot`.
+    init(_ row: Row) {
+        self.init(cause: OutageCause(row), since: HostTracker.Start(row))
     }
 }
 

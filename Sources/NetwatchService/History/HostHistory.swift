@@ -58,8 +58,8 @@ package final class HostHistory: Sendable {
         configuration.label = "history"
         configuration.foreignKeysEnabled = true
         configuration.prepareDatabase { database in
-            // A lost minute is acceptable, so commits are not synced. SQLite checkpoints the log at about 4 MiB. It is
-            // longer only after another process has read for a long time.
+            // A lost minute is acceptable, so commits are not synced, except what hooks have reported. SQLite
+            // checkpoints the log at about 4 MiB. It is longer only after another process has read for a long time.
             try database.execute(
                 sql: """
                     PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = \(4 << 20)
@@ -97,6 +97,20 @@ package final class HostHistory: Sendable {
         -> Value
     {
         try await reportingFaults { try await database.write(body) }
+    }
+
+    /// Writes in one transaction, which is on the disk when this function returns. So are all earlier ones.
+    func writeDurably(_ body: @escaping @Sendable (Database) throws -> Void) async throws {
+        try await reportingFaults {
+            try await database.writeWithoutTransaction { database in
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+                defer { try? database.execute(sql: "PRAGMA synchronous = NORMAL") }
+                try database.inTransaction {
+                    try body(database)
+                    return .commit
+                }
+            }
+        }
     }
 
     /// Calls `body`, and throws its errors of the database as ``HistoryFault``.

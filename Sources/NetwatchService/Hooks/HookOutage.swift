@@ -5,14 +5,20 @@
 struct HookOutage: Hashable, Sendable {
     /// When the host was first down for each cause.
     private var starts: [OutageCause: HostTracker.Start]
+    /// Why it was down then. The reasons of an earlier run of the service are not known.
+    private var reasons: [OutageCause: String] = [:]
 
     init(_ starts: [OutageCause: HostTracker.Start] = [:]) {
         self.starts = starts
     }
 
-    mutating func add(_ cause: OutageCause, since: HostTracker.Start) {
-        starts[cause] = starts[cause] ?? since
+    mutating func add(_ cause: OutageCause, since: HostTracker.Start, reason: String?) {
+        guard starts[cause] == nil else { return }
+        starts[cause] = since
+        reasons[cause] = reason
     }
+
+    func reason(_ cause: OutageCause) -> String? { reasons[cause] }
 
     /// Returns the first of these causes and its start; `nil` if the host was down for none of them.
     func start(_ causes: Set<OutageCause>, now: HostTracker.Moment) -> HostTracker.Outage? {

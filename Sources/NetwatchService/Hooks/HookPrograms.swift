@@ -20,20 +20,22 @@ actor HookPrograms {
     }
 
     /// Runs a program when its earlier runs have ended. If too many runs wait, it is not run.
-    func start(_ program: HookProgram, for alert: HostAlert) {
+    ///
+    /// - Parameter variables: Variables of its environment.
+    func start(_ program: HookProgram, for message: HookMessage, _ variables: [String: String]) {
         guard !isStopped else { return }
         let earlier = runs[program] ?? []
         guard earlier.count < Self.mostRuns else {
             logger.warning(
-                "the program `\(program.path)` of a hook is not run for `\(alert.host)`: too many runs wait",
-                metadata: alert.fields
+                "the program `\(program.path)` of a hook is not run for \(message.subject): too many runs wait",
+                metadata: message.fields
             )
             return
         }
         let previous = earlier.last
         let run = Task {
             if let previous { await previous.value }
-            await self.run(program, for: alert)
+            await self.run(program, for: message, variables)
             self.removeFirstRun(of: program)
         }
         runs[program] = earlier + [run]
@@ -52,40 +54,44 @@ actor HookPrograms {
         if runs[program]?.isEmpty == true { runs[program] = nil }
     }
 
-    private func run(_ program: HookProgram, for alert: HostAlert) async {
+    private func run(
+        _ program: HookProgram,
+        for message: HookMessage,
+        _ variables: [String: String]
+    ) async {
         guard (try? await slots.acquire()) != nil else { return }
         defer { slots.release() }
         guard !Task.isCancelled else { return }
         let result = await ChildProcess().run(
             [program.path] + program.arguments,
-            environment: Self.environment.merging(alert.environment) { $1 },
+            environment: Self.environment.merging(variables) { $1 },
             timeout: program.timeout
         ) { [logger] in
             logger.warning(
                 "the program `\(program.path)` of a hook exceeded its timeout",
-                metadata: alert.fields
+                metadata: message.fields
             )
         }
-        log(result, of: program, for: alert)
+        log(result, of: program, for: message)
     }
 
     private func log(
         _ result: Result<ChildProcess.Ending, SystemError>,
         of program: HookProgram,
-        for alert: HostAlert
+        for message: HookMessage
     ) {
         switch result {
         case .success(.exited(0)): break
         case .success(let ending):
             logger.warning(
-                "the program `\(program.path)` of a hook failed for host `\(alert.host)`: \(ending)",
-                metadata: alert.fields
+                "the program `\(program.path)` of a hook failed for \(message.subject): \(ending)",
+                metadata: message.fields
             )
         case .failure(let error):
-            let (event, reason) = (alert.event.rawValue, errnoDescription(error.errno))
+            let (event, reason) = (message.event.rawValue, errnoDescription(error.errno))
             logger.warning(
-                "the program `\(program.path)` of a hook was not run for host `\(alert.host)` (\(event)): \(reason)",
-                metadata: alert.fields
+                "the program `\(program.path)` of a hook was not run for \(message.subject) (\(event)): \(reason)",
+                metadata: message.fields
             )
         }
     }

@@ -4,188 +4,304 @@ package import OfflineQueue
 /// Reports the outages of hosts to the configured hooks.
 ///
 /// A hook reports an outage once when it begins and once when it ends, whatever happens between; see ``HookOutage``.
+/// The first change waits for ``Hook/groupWait``, and all changes until then are reported together; see ``HookState``.
 package actor HookReporter {
     /// Stores a request in the queue of the service.
     package typealias Enqueue = @Sendable (QueueRequest, EnqueueOptions) async throws -> Void
-    /// Returns whether the request with an id is a webhook that a reporter has stored.
-    package typealias IsStored = @Sendable (_ id: String) async throws -> Bool
+    /// Returns after a duration, or throws if its task is cancelled before.
+    package typealias Sleep = @Sendable (Duration) async throws -> Void
 
     /// The label of the lane of all webhooks. It is FIFO, so that `up` does not overtake `down`.
     static let lane = "netwatch-hooks"
-    /// The maximum age of an outage whose beginning a new run of the service reports again. The queue must still know
-    /// the webhook, and it forgets delivered requests after a day.
-    private static let longestRepeat: Int64 = 12 * 3_600_000
+    /// The maximum number of messages that wait because the queue has refused them: 100.
+    private static let mostUnsent = 100
 
     private let enqueue: Enqueue
-    private let isStored: IsStored
+    private let sleep: Sleep
+    private let clock: @Sendable () -> HostTracker.Moment
+    private let history: HostHistory?
     private let programs: HookPrograms
     private let logger: Logger
-    private var hooks: [Hook] = []
-    private var outages: [String: HookOutage] = [:]
+    /// The hooks, in the order of the configuration.
+    private var hooks: [HookState] = []
+    private var hosts: [String: HookState.Host] = [:]
     /// The names of the hosts that are watched; `nil` before the first call of ``watch(_:)``.
     private var watched: Set<String>?
+    /// What ends the waits of the hooks with hosts that wait, by the keys of the hooks.
+    private var waits: [String: Task<Void, Never>] = [:]
+    /// The messages that the queue has refused, in their order.
+    private var unsent: [HostHistory.HookMessageRecord] = []
+    /// The last report, which the next one waits for.
+    private var lastReport: Task<Void, Never>?
 
-    package init(logger: Logger, isStored: @escaping IsStored, enqueue: @escaping Enqueue) {
+    /// - Parameters:
+    ///   - history: Where the reporter records what it has reported; `nil` for nowhere.
+    ///   - clock: Returns the current time. Default: the system's clocks.
+    ///   - sleep: Waits for a group wait. Default: `Task.sleep`.
+    package init(
+        logger: Logger,
+        history: HostHistory?,
+        clock: @escaping @Sendable () -> HostTracker.Moment = { .now },
+        sleep: @escaping Sleep = { try await Task.sleep(for: $0) },
+        enqueue: @escaping Enqueue
+    ) {
         self.enqueue = enqueue
-        self.isStored = isStored
+        self.sleep = sleep
+        self.clock = clock
+        self.history = history
         self.logger = logger
         programs = HookPrograms(logger: logger)
     }
 
     /// Creates a reporter that stores webhooks in a queue.
-    package init(logger: Logger, queue: OfflineQueue) {
-        // No user can submit a request to a lane with this label, and only the service enqueues without a submitter.
-        self.init(
-            logger: logger,
-            isStored: { id in
-                let found = try await queue.request(id)?.summary
-                return found?.submitter == nil && found?.lane == Self.lane
-            },
-            enqueue: { request, options in _ = try await queue.enqueue(request, options: options) }
-        )
+    package init(logger: Logger, history: HostHistory?, queue: OfflineQueue) {
+        self.init(logger: logger, history: history) { request, options in
+            _ = try await queue.enqueue(request, options: options)
+        }
     }
 
-    /// Uses these hooks from now on. Programs that already wait or run are not affected.
-    package func use(_ hooks: [Hook]) {
-        self.hooks = hooks
-        for hook in hooks {
+    // MARK: Configuration
+
+    /// Uses these hooks from now on. A hook that was used before continues with what it has reported. Another one
+    /// reports the outages that last. Programs that already wait or run are not affected.
+    package func use(_ new: [Hook]) {
+        let old = Dictionary(hooks.map { ($0.key, $0) }) { first, _ in first }
+        do throws(QueueError) {
+            let keys = try Hook.keys(of: new)
+            hooks = zip(new, keys).map { hook, key in
+                old[key].map { HookState(hook, continuing: $0) } ?? HookState(hook, key: key)
+            }
+        } catch {
+            logger.error("the hooks cannot be used: \(error)")
+        }
+        let keys = Set(hooks.map(\.key))
+        for key in waits.keys where !keys.contains(key) { waits.removeValue(forKey: key)?.cancel() }
+        for hook in new {
             guard case .program(let program) = hook.action, let fault = program.fault else { continue }
             logger.warning("\(fault)")
         }
     }
 
-    /// Forgets the outages of all other hosts, and ignores changes of them that still arrive.
-    func watch(_ hosts: Set<String>) {
-        watched = hosts
-        outages = outages.filter { hosts.contains($0.key) }
+    /// Forgets the outages of all other hosts, and ignores changes of them that still arrive. Then reports the outages
+    /// that a new hook, or a previous run of the service, has not reported.
+    func watch(_ names: Set<String>) async {
+        watched = names
+        hosts = hosts.filter { names.contains($0.key) }
+        for index in hooks.indices { hooks[index].keep(names) }
+        let keys = Set(hooks.map(\.key))
+        await write { try await $0.keepHooks(keys) }
+        await consider(hosts.keys.sorted(), now: clock())
     }
 
-    /// Continues an outage that the previous run of the service has recorded.
+    /// Continues what the previous run of the service has recorded. It may have ended before it has reported an outage,
+    /// or before the queue has stored its messages.
     ///
-    /// The previous run may have ended before it has reported the outage. Its webhooks are therefore enqueued again. If
-    /// the queue knows them, this has no effect. Programs have no such protection, so they are not run again.
-    ///
-    /// - Parameter now: The current time.
-    func resume(_ outage: HookOutage, of host: WatchedHost, now: HostTracker.Moment) async {
-        outages[host.name] = outage
-        let began = alerts(.down, of: host, outage, now: now) { _ in true }
-        for case (let alert, .webhook(let webhook)) in began
-        where now.wall - alert.downSince <= Self.longestRepeat {
-            await send(alert, to: webhook)
+    /// - Parameter watched: The hosts that are watched from now on. ``watch(_:)`` must be called afterwards.
+    func resume(_ watched: [WatchedHost]) async throws {
+        guard let history else { return }
+        let outages = try await history.hookOutages(), reports = try await history.hookReports()
+        for host in watched {
+            guard let starts = outages[host.name] else { continue }
+            hosts[host.name] = HookState.Host(check: host.checkText, condition: .down(HookOutage(starts)))
         }
+        hooks = hooks.map { HookState($0.hook, key: $0.key, reported: reports[$0.key] ?? [:]) }
+        unsent = try await history.hookMessages()
+        await retry()
     }
 
-    /// Reports a change. Returns when all webhooks are stored, and does not wait for programs.
-    func report(_ change: HostTracker.Change, of host: WatchedHost) async {
-        guard watched?.contains(host.name) ?? true else { return }
-        for (alert, action) in alerts(for: change, of: host) {
-            switch action {
-            case .webhook(let webhook): await send(alert, to: webhook)
-            case .program(let program): await programs.start(program, for: alert)
+    // MARK: Changes
+
+    /// Records changes of hosts, and reports them after the group wait of each hook. If that is zero, returns when the
+    /// webhooks are stored. Does not wait for programs.
+    func report(_ changes: [(change: HostTracker.Change, host: WatchedHost)]) async {
+        var names: [String] = [], known: Set<String> = []
+        var now = changes.last?.change.time ?? clock()
+        for (change, host) in changes where watched?.contains(host.name) ?? true {
+            // A hook without a group wait reports both changes of a host.
+            if known.contains(host.name) {
+                await consider(names, now: now)
+                (names, known) = ([], [])
+            }
+            guard apply(change, to: host) else { continue }
+            if known.insert(host.name).inserted { names.append(host.name) }
+            now = change.time
+        }
+        await consider(names, now: now)
+    }
+
+    /// Applies a change to what is known of a host. Returns whether it is a change for hooks.
+    private func apply(_ change: HostTracker.Change, to host: WatchedHost) -> Bool {
+        let condition: HookState.Host.Condition
+        switch change.new {
+        case .unknown: return false
+        case .up: condition = .up(since: change.since)
+        case .down(let cause):
+            var outage = HookOutage()
+            if case .down(let earlier)? = hosts[host.name]?.condition { outage = earlier }
+            outage.add(cause, since: change.since, reason: change.reason)
+            condition = .down(outage)
+        }
+        hosts[host.name] = HookState.Host(check: host.checkText, condition: condition)
+        return true
+    }
+
+    /// Lets hosts wait for the next messages of the hooks that have something to report of them.
+    private func consider(_ names: [String], now: HostTracker.Moment) async {
+        var due: [String] = []
+        for index in hooks.indices {
+            for name in names { hooks[index].add(name, hosts[name], now: now) }
+            let (key, wait) = (hooks[index].key, hooks[index].hook.groupWait)
+            guard hooks[index].hasWaiting else { continue }
+            if wait == .zero {
+                due.append(key)
+            } else if waits[key] == nil {
+                waits[key] = Task { [sleep] in
+                    guard (try? await sleep(wait)) != nil else { return }
+                    await self.endWait(of: key)
+                }
+            }
+        }
+        for key in due { await flush(key, now: now) }
+    }
+
+    private func endWait(of key: String) async {
+        guard waits.removeValue(forKey: key) != nil else { return }
+        await flush(key, now: clock())
+    }
+
+    // MARK: Reports
+
+    /// Reports the hosts that wait for a message of a hook. Returns when its webhooks are stored.
+    private func flush(_ key: String, now: HostTracker.Moment) async {
+        guard let index = hooks.firstIndex(where: { $0.key == key }) else { return }
+        let alerts = hooks[index].take(hosts, now: now)
+        guard !alerts.isEmpty else { return }
+        let state = hooks[index]
+        await afterLastReport { await self.report(alerts, by: state, now: now) }
+    }
+
+    /// Calls a function when the earlier calls have returned, so that messages are stored in the order of the changes.
+    private func afterLastReport(_ body: @escaping @Sendable () async -> Void) async {
+        // The database refuses to write in a cancelled task, so this is a task of its own.
+        let report = Task { [lastReport] in
+            await lastReport?.value
+            await body()
+        }
+        lastReport = report
+        await report.value
+    }
+
+    private func report(_ alerts: [HostAlert], by state: HookState, now: HostTracker.Moment) async {
+        let messages = HookMessage.messages(for: alerts).filter { state.hook.events.contains($0.event) }
+        let outages = alerts.map { (host: $0.host, outage: state.reported[$0.host]) }
+        var records: [(record: HostHistory.HookMessageRecord, message: HookMessage)] = []
+        if case .webhook = state.hook.action {
+            for message in messages {
+                guard let body = form(of: message)?.json else { continue }
+                let record = HostHistory.HookMessageRecord(id: UUIDv7.make(), hook: state.key, body: body)
+                records.append((record, message))
+            }
+        }
+        let report = HostHistory.HookReport(
+            hook: state.key,
+            outages: outages,
+            messages: records.map(\.record)
+        )
+        await write { try await $0.record(report, now: now) }
+        switch state.hook.action {
+        case .webhook: for (record, message) in records { await send(record, about: message) }
+        case .program(let program):
+            for message in messages {
+                guard let variables = form(of: message)?.environment else { continue }
+                await programs.start(program, for: message, variables)
             }
         }
     }
 
-    /// Ends the programs that run, and starts no others. Returns when they have ended.
-    func stop() async { await programs.stop() }
-
-    // MARK: Outages
-
-    private func alerts(
-        for change: HostTracker.Change,
-        of host: WatchedHost
-    ) -> [(HostAlert, Hook.Action)] {
-        switch change.new {
-        case .unknown: return []
-        case .down(let cause):
-            return begin(HostTracker.Outage(cause: cause, since: change.since), of: host, change)
-        case .up: return end(of: host, change)
-        }
-    }
-
-    /// Records that a host is down, and returns what the hooks report that did not report the outage yet.
-    private func begin(
-        _ outage: HostTracker.Outage,
-        of host: WatchedHost,
-        _ change: HostTracker.Change
-    ) -> [(HostAlert, Hook.Action)] {
-        let before = outages[host.name] ?? HookOutage()
-        var after = before
-        after.add(outage.cause, since: outage.since)
-        outages[host.name] = after
-        return alerts(.down, of: host, after, reason: change.reason, now: change.time) {
-            before.start($0.causes, now: change.time) == nil
-        }
-    }
-
-    private func end(of host: WatchedHost, _ change: HostTracker.Change) -> [(HostAlert, Hook.Action)] {
-        guard let outage = outages.removeValue(forKey: host.name) else { return [] }
-        let upSince = change.since.wall(at: change.time)
-        return alerts(.up, of: host, outage, upSince: upSince, now: change.time) { _ in true }
-    }
-
-    private func alerts(
-        _ event: Hook.Event,
-        of host: WatchedHost,
-        _ outage: HookOutage,
-        reason: String? = nil,
-        upSince: Int64? = nil,
-        now: HostTracker.Moment,
-        where isDue: (Hook) -> Bool
-    ) -> [(HostAlert, Hook.Action)] {
-        hooks.compactMap { hook in
-            guard hook.events.contains(event), hook.concerns(host.name), isDue(hook),
-                let start = outage.start(hook.causes, now: now)
-            else { return nil }
-            let downSince = start.since.wall(at: now)
-            let alert = HostAlert(
-                event: event,
-                host: host.name,
-                check: host.checkText,
-                cause: start.cause,
-                reason: reason,
-                outage: start.since.id,
-                downSince: min(downSince, upSince ?? downSince),
-                upSince: upSince
+    private func form(of message: HookMessage) -> HookMessage.Form? {
+        do {
+            return try message.form
+        } catch {
+            logger.error(
+                "a message about \(message.subject) cannot be created: \(error)",
+                metadata: message.fields
             )
-            return (alert, hook.action)
+            return nil
         }
     }
 
     // MARK: Webhooks
 
-    private func send(_ alert: HostAlert, to webhook: Webhook) async {
+    /// Tries again to store the messages that the queue has refused. Called once a minute.
+    func retry() async {
+        guard !unsent.isEmpty else { return }
+        await afterLastReport { await self.sendUnsent() }
+    }
+
+    private func sendUnsent() async {
+        let records = unsent
+        unsent = []
+        for record in records { await send(record) }
+    }
+
+    /// Stores a message in the queue. If the queue refuses it, the message waits for ``retry()``, and so do those of
+    /// the same hook after it.
+    ///
+    /// - Parameter message: The message, for the log. Default: `nil`, it is tried again.
+    private func send(_ record: HostHistory.HookMessageRecord, about message: HookMessage? = nil) async {
+        guard case .webhook(let webhook)? = hooks.first(where: { $0.key == record.hook })?.hook.action else {
+            return
+        }
+        guard !unsent.contains(where: { $0.hook == record.hook }) else { return await keep(record) }
+        var options = EnqueueOptions(lane: Self.lane, isFIFO: true, id: record.id)
+        options.idempotencyKey = .value(record.id)
+        options.credential = webhook.credential
         do {
-            let id = try alert.id(to: webhook.url)
-            do {
-                try await enqueue(alert, to: webhook, id: id)
-            } catch let error as QueueError where error.code == .idConflict {
-                // The previous run has enqueued it, with a reason or a time that this run does not know.
-                if try await isStored(id) { return }
-                try await enqueueAgain(alert, to: webhook, insteadOf: id)
-            }
+            try await enqueue(webhook.request(reporting: record.body), options)
+        } catch let error as QueueError where error.code == .idConflict {
+            // The previous run has stored the message, with another credential.
         } catch {
-            logger.warning(
-                "the webhook for host `\(alert.host)` (\(alert.event.rawValue)) was not queued: \(error)",
-                metadata: alert.fields
-            )
+            if let message {
+                let (subject, event) = (message.subject, message.event.rawValue)
+                logger.warning(
+                    "the webhook for \(subject) (\(event)) was not queued: \(error)",
+                    metadata: message.fields
+                )
+            }
+            return await keep(record)
+        }
+        await write { try await $0.removeHookMessage(record.id) }
+    }
+
+    /// Keeps a message that the queue has not stored. Drops the oldest one if there are too many.
+    private func keep(_ record: HostHistory.HookMessageRecord) async {
+        unsent.append(record)
+        guard unsent.count > Self.mostUnsent else { return }
+        let oldest = unsent.removeFirst()
+        logger.warning("a webhook was dropped: \(Self.mostUnsent) others wait for the queue")
+        await write { try await $0.removeHookMessage(oldest.id) }
+    }
+
+    private func write(_ change: (HostHistory) async throws -> Void) async {
+        guard let history else { return }
+        do {
+            try await change(history)
+        } catch {
+            logger.warning("the reports of a hook were not recorded: \(error)")
         }
     }
 
-    private func enqueue(_ alert: HostAlert, to webhook: Webhook, id: String) async throws {
-        var options = EnqueueOptions(lane: Self.lane, isFIFO: true, id: id)
-        options.idempotencyKey = .value(id)
-        options.credential = webhook.credential
-        try await enqueue(webhook.request(reporting: try alert.json), options)
-    }
+    // MARK: Stopping
 
-    /// Stores a webhook whose id belongs to a request of a user, who has calculated the id before. The new id is
-    /// random. If the service is restarted during the outage, the webhook is therefore sent again.
-    private func enqueueAgain(_ alert: HostAlert, to webhook: Webhook, insteadOf id: String) async throws {
-        let (other, event) = (UUIDv7.make(), alert.event.rawValue)
-        logger.warning(
-            "the webhook for host `\(alert.host)` (\(event)) has the id `\(other)`: `\(id)` was in use"
-        )
-        try await enqueue(alert, to: webhook, id: other)
+    /// Ends the programs that run, and starts no others. Returns when they have ended.
+    func stopPrograms() async { await programs.stop() }
+
+    /// Ends the waits. The next run of the service reports the changes that wait. Without a history it could not, so
+    /// they are reported now. Returns when all webhooks are stored.
+    func stop() async {
+        for wait in waits.values { wait.cancel() }
+        waits = [:]
+        if history == nil { for key in hooks.map(\.key) { await flush(key, now: clock()) } }
+        await lastReport?.value
     }
 }

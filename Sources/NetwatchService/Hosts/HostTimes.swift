@@ -21,8 +21,8 @@ extension HostTracker {
     /// When something began, such as an outage. The duration since then is measured by the boot clock, so a step of the
     /// wall clock does not change it.
     package struct Start: Hashable, Sendable {
-        /// Milliseconds since 1970 on the wall clock as it was set at first. Identifies an outage of a host in the ids of
-        /// webhooks.
+        /// Milliseconds since 1970 on the wall clock as it was set at first. Identifies an outage of a host in the
+        /// messages of hooks.
         package let id: Int64
         /// The same time on the wall clock as it was set when it was last recorded.
         package let recorded: Int64

@@ -63,6 +63,9 @@ package actor HostMonitor {
     private var outages: [String: HostTracker.Outage] = [:]
     private var batch = HistoryBatch()
     private var hasWriteFailed = false
+    /// The changes that have not been passed to the hooks, and what passes them.
+    private var unpublished: [(change: HostTracker.Change, host: WatchedHost)] = []
+    private var publishing: Task<Void, Never>?
     /// The last write, which the next one waits for.
     private var lastWrite: Task<Void, Never>?
 
@@ -207,8 +210,9 @@ package actor HostMonitor {
     private func takeObservations() async {
         for await observation in observations {
             if let origins = reachedOrigins(observation) { onSuccess(origins) }
-            if let (change, host) = take(observation) { await publish(change, of: host) }
+            if let (change, host) = take(observation) { publish(change, of: host) }
         }
+        await publishing?.value
     }
 
     /// Returns the origins that a successful probe has reached; `nil` if the observation is something else.
@@ -219,19 +223,25 @@ package actor HostMonitor {
         return entries[observation.name]?.origins
     }
 
-    /// Writes a change immediately, so that a crash does not lose the beginning or the end of an outage, and passes it
-    /// to the hooks.
+    /// Writes a change immediately, so that a crash does not lose the beginning or the end of an outage, and then
+    /// passes it to the hooks. Changes that are observed during a write are written together after it: an outage of the
+    /// link may concern thousands of hosts.
     ///
-    /// After a crash between these two steps, the next run passes the change to the hooks again. If it continues an
-    /// outage, it passes on the beginning when it starts, and the end when the host is up. The end is therefore written
-    /// last.
-    private func publish(_ change: HostTracker.Change, of host: WatchedHost) async {
-        let isEnd = change.new == .up
-        if !isEnd { await write() }
-        await hooks?.report(change, of: host)
-        guard isEnd else { return }
-        batch.addReportedUp(of: host.name)
-        await write()
+    /// After a crash between these two steps, the hooks find the beginning of an outage in the history, and report its
+    /// end when the host is observed to be up.
+    private func publish(_ change: HostTracker.Change, of host: WatchedHost) {
+        unpublished.append((change, host))
+        if publishing == nil { publishing = Task { await publishAll() } }
+    }
+
+    private func publishAll() async {
+        while !unpublished.isEmpty {
+            let changes = unpublished
+            unpublished = []
+            await write()
+            await hooks?.report(changes)
+        }
+        publishing = nil
     }
 
     /// Returns the change of the host's state, if any.
@@ -287,22 +297,15 @@ package actor HostMonitor {
 
     // MARK: History
 
-    /// Passes the outages of the history to the hooks, and returns them.
+    /// Lets the hooks continue what the previous run has recorded, and returns the outages of the history.
     private func resume() async -> [String: HostTracker.Outage] {
         guard let history else { return [:] }
-        let now = clock()
         var recorded: [String: HostTracker.Outage] = [:]
-        var hookOutages: [String: [OutageCause: HostTracker.Start]] = [:]
         do {
-            recorded = try await history.resume(now: now)
-            hookOutages = try await history.hookOutages()
+            recorded = try await history.resume(now: clock())
+            try await hooks?.resume(hosts ?? [])
         } catch {
-            guard !Task.isCancelled else { return recorded }
-            logger.warning("the history of the hosts cannot be read: \(error)")
-        }
-        for host in hosts ?? [] {
-            guard let starts = hookOutages[host.name] else { continue }
-            await hooks?.resume(HookOutage(starts), of: host, now: now)
+            if !Task.isCancelled { logger.warning("the history of the hosts cannot be read: \(error)") }
         }
         return recorded
     }
@@ -312,7 +315,10 @@ package actor HostMonitor {
         while (try? await Task.sleep(for: Self.tick)) != nil {
             account()
             ticks += 1
-            if ticks % Self.ticksPerWrite == 0 { await write() }
+            if ticks % Self.ticksPerWrite == 0 {
+                await write()
+                await hooks?.retry()
+            }
             if ticks % (60 * Self.ticksPerWrite) == 1 { try? await history?.removeOld(now: clock()) }
         }
     }

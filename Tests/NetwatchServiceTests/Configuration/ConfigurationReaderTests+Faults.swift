@@ -29,6 +29,7 @@ extension ConfigurationReaderTests {
             credential = ".hidden"
             timeout = "5s"
             url = "https://alerts.example.com/"
+            group-wait = "2h"
             """
         )
         let places = problems.map { $0.prefix { $0 != " " } }
@@ -36,7 +37,7 @@ extension ConfigurationReaderTests {
             places.sorted()
                 == [
                     "0:10:1:", "0:11:1:", "0:12:3:", "0:13:1:", "0:14:1:", "0:17:1:", "0:18:1:", "0:19:1:",
-                    "0:4:1:", "0:5:1:", "0:8:1:", "0:9:1:",
+                    "0:20:1:", "0:4:1:", "0:5:1:", "0:8:1:", "0:9:1:",
                 ],
             "\(problems)"
         )
@@ -48,6 +49,7 @@ extension ConfigurationReaderTests {
             "`program` is \"alert\"; it must be an absolute path", "`arguments` is [\"a\", 1]",
             "`timeout` is \"0s\"", "`credential` requires `webhook`", "`timeout` requires `program`",
             "the credential name", "`url` is not a key",
+            "`group-wait` is \"2h\"; it must be a",
         ]
         for word in words { #expect(problems.contains { $0.contains(word) }, "\(word): \(problems)") }
     }

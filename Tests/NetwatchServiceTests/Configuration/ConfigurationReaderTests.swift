@@ -218,6 +218,7 @@ internal import Testing
             hosts = ["db"]
             on = ["down"]
             causes = ["local", "remote"]
+            group-wait = "0s"
             """,
             """
             [[host]]
@@ -242,6 +243,7 @@ internal import Testing
             hooks[1].events == [.down] && hooks[1].hosts == ["db"] && hooks[1].causes == [.local, .remote]
         )
         #expect(hooks[2].action == .program(HookProgram(path: "/bin/true")))
+        #expect(hooks.map(\.groupWait) == [.seconds(30), .zero, .seconds(30)])
     }
 
     @Test func `a later file replaces values and adds hosts`() {

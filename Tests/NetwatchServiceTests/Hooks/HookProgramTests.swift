@@ -27,16 +27,22 @@ internal import Testing
         }
     }
 
-    private static let alert = HostAlert(
-        event: .up,
-        host: "db",
-        check: "tcp db:5432",
-        cause: .remote,
-        reason: "two\nlines",
-        outage: 1000,
-        downSince: 1000,
-        upSince: 2000
-    )
+    private static let message = HookMessage(alerts: [
+        HostAlert(
+            event: .up,
+            host: "db",
+            check: "tcp db:5432",
+            cause: .remote,
+            reason: "two\nlines",
+            outage: 1000,
+            downSince: 1000,
+            upSince: 2000
+        )
+    ])
+
+    private func start(_ program: HookProgram, by programs: HookPrograms) async throws {
+        await programs.start(program, for: Self.message, try Self.message.form.environment)
+    }
 
     private func failures(atLeast count: Int) async throws -> [String] {
         try await messages.wait { $0.count { $0.contains(" failed for host `db`: ") } >= count }
@@ -49,19 +55,20 @@ internal import Testing
         var program = try program("env >$1; printf '%s' \"$2\" >>$1; exit 3")
         program.arguments.append("$HOME; `id` 'x'")
         let programs = HookPrograms(logger: .recording(messages))
-        await programs.start(program, for: Self.alert)
+        try await start(program, by: programs)
         let failures = try await failures(atLeast: 1)
         #expect(failures == ["the program `/program` of a hook failed for host `db`: exit status 3"])
-        let lines = try result
+        let lines = try result, json = String(decoding: try Self.message.form.json, as: UTF8.self)
         #expect(lines.last == "$HOME; `id` 'x'")
         #expect(
             lines.filter { $0.hasPrefix("NETWATCH_") }.sorted()
                 == [
-                    "NETWATCH_CAUSE=remote", "NETWATCH_CHECK=tcp db:5432",
-                    "NETWATCH_DOWN_SINCE=1970-01-01T00:00:01.000Z", "NETWATCH_EVENT=up", "NETWATCH_HOST=db",
+                    "NETWATCH_CAUSE=remote", "NETWATCH_COUNT=1",
+                    "NETWATCH_DOWN_SINCE=1970-01-01T00:00:01.000Z", "NETWATCH_EVENT=up", "NETWATCH_HOSTS=db",
+                    "NETWATCH_JSON=\(json)",
                     "NETWATCH_REASON=two\\nlines",
                     "NETWATCH_TEXT=db is up again; it was down (remote: two\\nlines) since 1970-01-01T00:00:01.000Z",
-                    "NETWATCH_UP_SINCE=1970-01-01T00:00:02.000Z",
+                    "NETWATCH_TRUNCATED_HOSTS=0", "NETWATCH_UP_SINCE=1970-01-01T00:00:02.000Z",
                 ]
         )
         // The shell itself sets the first four.
@@ -76,7 +83,7 @@ internal import Testing
     @Test func `the runs of a program follow one another in the order of the changes`() async throws {
         let program = try program("echo begin >>$1; sleep 0.1; echo end >>$1; exit 1")
         let programs = HookPrograms(logger: .recording(messages))
-        for _ in 0..<3 { await programs.start(program, for: Self.alert) }
+        for _ in 0..<3 { try await start(program, by: programs) }
         _ = try await failures(atLeast: 3)
         #expect(try result == ["begin", "end", "begin", "end", "begin", "end"])
     }
@@ -92,7 +99,7 @@ internal import Testing
     ) async throws {
         let program = try program(commands, timeout: .seconds(1))
         let programs = HookPrograms(logger: .recording(messages))
-        await programs.start(program, for: Self.alert)
+        try await start(program, by: programs)
         let failures = try await failures(atLeast: 1)
         #expect(
             failures == [
@@ -113,10 +120,10 @@ internal import Testing
     @Test func `a stop ends the program that runs, and starts none of those that wait`() async throws {
         let program = try program("echo started >$1; exec sleep 300")
         let programs = HookPrograms(logger: .recording(messages))
-        for _ in 0..<3 { await programs.start(program, for: Self.alert) }
+        for _ in 0..<3 { try await start(program, by: programs) }
         try await poll { (try? result) == ["started"] }
         await programs.stop()
-        await programs.start(program, for: Self.alert)
+        try await start(program, by: programs)
         let failures = try await failures(atLeast: 1)
         #expect(failures == ["the program `/program` of a hook failed for host `db`: signal 15"])
         #expect(try result == ["started"])
@@ -132,7 +139,7 @@ internal import Testing
             "[ -e /proc/$$/fd/\(descriptor) ] && exit 9; grep -E 'Sig(Blk|Ign)' /proc/self/status >$1; exit 4"
         )
         let programs = HookPrograms(logger: .recording(messages))
-        await programs.start(program, for: Self.alert)
+        try await start(program, by: programs)
         let failures = try await failures(atLeast: 1)
         #expect(failures == ["the program `/program` of a hook failed for host `db`: exit status 4"])
         // glibc's posix_spawn(3) makes its own signals 32 and 33 ignored.
@@ -142,28 +149,27 @@ internal import Testing
     }
 
     @Test func `a missing program is logged when the hooks are set and when it should run`() async throws {
-        let reporter = HookReporter(logger: .recording(messages), isStored: { _ in false }) { _, _ in }
-        await reporter.use([Hook(.program(HookProgram(path: "/nonexistent/program")))])
-        let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "192.0.2.1")))
-        let outage = HookOutage([.remote: .at(1000)])
-        // A program is not run again for an outage of the previous run.
-        await reporter.resume(outage, of: host, now: .at(2000))
+        let reporter = HookReporter(logger: .recording(messages), history: nil) { _, _ in }
+        var hook = Hook(.program(HookProgram(path: "/nonexistent/program")))
+        hook.groupWait = .zero
+        await reporter.use([hook])
         #expect(messages.values.count == 1)
-        let up = HostTracker.Change(
-            old: .down(.remote),
-            new: .up,
+        let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "192.0.2.1")))
+        let down = HostTracker.Change(
+            old: .up,
+            new: .down(.remote),
             oldSince: .at(1000),
             since: .at(3000),
             reason: nil,
             time: .at(3000)
         )
-        await reporter.report(up, of: host)
+        await reporter.report([(change: down, host: host)])
         try await messages.wait { $0.count == 2 }
         let program = "the program `/nonexistent/program` of a hook"
         #expect(
             messages.values == [
                 "\(program) cannot be executed: No such file or directory",
-                "\(program) was not run for host `db` (up): No such file or directory",
+                "\(program) was not run for host `db` (down): No such file or directory",
             ]
         )
     }

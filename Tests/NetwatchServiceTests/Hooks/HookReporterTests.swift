@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Logging
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import OfflineQueue
@@ -8,48 +9,100 @@ internal import Testing
 @testable internal import NetwatchService
 
 /// What hooks report, with a queue that only records.
-struct HookReporterTests {
+@Suite(.timeLimit(.minutes(5))) struct HookReporterTests {
     /// The requests that the reporter has enqueued, with their options.
     private final class Queue: Sendable {
         let requests = Recorder<(request: QueueRequest, options: EnqueueOptions)>()
+        /// What the queue throws instead of storing a request.
+        let error = Lock<QueueError?>(nil)
 
         var ids: [String?] { requests.values.map(\.options.id) }
+
+        var bodies: [String] {
+            requests.values.map { entry in
+                guard case .data(let body) = entry.request.body else { return "" }
+                return String(decoding: body, as: UTF8.self)
+            }
+        }
 
         /// The JSON object of each request.
         var objects: [[String: Any]] {
             get throws {
-                try requests.values.map { entry in
-                    guard case .data(let body) = entry.request.body else { return [:] }
-                    return try JSONSerialization.jsonObject(with: body) as? [String: Any] ?? [:]
+                try bodies.map {
+                    try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:]
                 }
             }
         }
 
+        /// The event, the hosts and the cause of each request.
         var events: [String] {
-            get throws { try objects.map { "\($0["event"] ?? "") \($0["host"] ?? "") \($0["cause"] ?? "")" } }
+            get throws {
+                try objects.map { object in
+                    let hosts = object["hosts"] as? [[String: Any]] ?? []
+                    let names = hosts.compactMap { $0["host"] as? String }.joined(separator: "+")
+                    return "\(object["event"] ?? "") \(names) \(object["cause"] ?? "")"
+                }
+            }
+        }
+
+        func store(_ request: QueueRequest, _ options: EnqueueOptions) throws {
+            if let error = error.withLock({ $0 }) { throw error }
+            requests.record((request, options))
+        }
+    }
+
+    /// The group waits, which the test ends.
+    private final class Waits: Sendable {
+        let started = Recorder<(duration: Duration, end: AsyncStream<Void>.Continuation)>()
+
+        func sleep(_ duration: Duration) async throws {
+            let (stream, end) = AsyncStream<Void>.makeStream()
+            started.record((duration, end))
+            for await _ in stream {}
+            try Task.checkCancellation()
+        }
+
+        /// Ends the first waits, after they have begun.
+        func end(_ count: Int) async throws {
+            try await started.wait { $0.count >= count }
+            for wait in started.values.prefix(count) { wait.end.finish() }
         }
     }
 
     private let queue = Queue()
     private let messages = Recorder<String>()
+    private let waits = Waits()
 
-    private func reporter(_ hooks: Hook..., failing error: QueueError? = nil) async -> HookReporter {
-        // A conflict means that the previous run has stored the webhook.
-        let reporter = HookReporter(logger: .recording(messages), isStored: { _ in true }) {
-            [queue] request, options in
-            if let error { throw error }
-            queue.requests.record((request, options))
-        }
+    private func reporter(_ hooks: Hook..., history: HostHistory? = nil) async -> HookReporter {
+        let reporter = HookReporter(
+            logger: .recording(messages),
+            history: history,
+            clock: { .at(HostHistoryTests.midnight) },
+            sleep: { [waits] in try await waits.sleep($0) },
+            enqueue: { [queue] in try queue.store($0, $1) }
+        )
         await reporter.use(hooks)
+        return reporter
+    }
+
+    /// Returns a reporter of the next run of the service.
+    private func restarted(_ hook: Hook, _ history: HostHistory, _ host: WatchedHost) async throws
+        -> HookReporter
+    {
+        let reporter = await reporter(hook, history: history)
+        try await reporter.resume([host])
+        await reporter.watch([host.name])
         return reporter
     }
 
     private static func hook(
         _ url: String = "https://alerts.example.com/a",
-        causes: Set<OutageCause> = [.remote]
+        causes: Set<OutageCause> = [.remote],
+        groupWait: Duration = .zero
     ) -> Hook {
         var hook = Hook(.webhook(Webhook(url: url, credential: "alerts")))
         hook.causes = causes
+        hook.groupWait = groupWait
         return hook
     }
 
@@ -74,32 +127,33 @@ struct HookReporterTests {
         )
     }
 
+    // MARK: Changes
+
     @Test func `the beginning and the end of an outage are sent in order, as JSON`() async throws {
         let reporter = await reporter(Self.hook())
         let db = try Self.host("db")
         await reporter.report(Self.change(.down(.remote), at: 1000, "timed out \"x\""), of: db)
         await reporter.report(Self.change(.up, at: 61_000), of: db)
-        let objects = try queue.objects
-        let down = try #require(objects.first), up = try #require(objects.last)
-        #expect(down["v"] as? Int == 1 && down["event"] as? String == "down")
-        #expect(down["host"] as? String == "db" && down["check"] as? String == "route 192.0.2.1")
-        #expect(down["cause"] as? String == "remote" && down["reason"] as? String == "timed out \"x\"")
-        #expect(down["down_since"] as? String == "1970-01-01T00:00:01.000Z")
-        #expect(Set(down.keys) == ["v", "event", "host", "check", "cause", "reason", "down_since", "text"])
-        #expect(
-            down["text"] as? String
-                == "db is down (remote: timed out \"x\") since 1970-01-01T00:00:01.000Z"
-        )
-        #expect(up["event"] as? String == "up" && up["up_since"] as? String == "1970-01-01T00:01:01.000Z")
-        #expect(up["down_since"] as? String == "1970-01-01T00:00:01.000Z")
-        #expect(Set(up.keys) == ["v", "event", "host", "check", "cause", "down_since", "up_since", "text"])
+        let began = "1970-01-01T00:00:01.000Z", ended = "1970-01-01T00:01:01.000Z"
+        let down = """
+            {"cause":"remote","count":1,"down_since":"\(began)","event":"down","hosts":[{"check":"route 192.0.2.1",\
+            "down_since":"\(began)","host":"db","outage":1000,"reason":"timed out \\"x\\""}],\
+            "reason":"timed out \\"x\\"","text":"db is down (remote: timed out \\"x\\") since \(began)",\
+            "truncated_hosts":0,"v":1}
+            """
+        let up = """
+            {"cause":"remote","count":1,"down_since":"\(began)","event":"up","hosts":[{"check":"route 192.0.2.1",\
+            "down_since":"\(began)","host":"db","outage":1000,"up_since":"\(ended)"}],\
+            "text":"db is up again; it was down (remote) since \(began)","truncated_hosts":0,\
+            "up_since":"\(ended)","v":1}
+            """
+        #expect(queue.bodies == [down, up])
         for (request, options) in queue.requests.values {
             #expect(request.method == "POST" && request.url == "https://alerts.example.com/a")
             #expect(options.isFIFO && options.lane == HookReporter.lane && options.credential == "alerts")
             #expect(options.id != nil && options.idempotencyKey == .value(options.id ?? ""))
         }
-        #expect(Set(queue.ids).count == 2)
-        #expect(messages.values == [])
+        #expect(Set(queue.ids).count == 2 && messages.values == [])
     }
 
     @Test func `an outage with several causes is one outage`() async throws {
@@ -155,19 +209,6 @@ struct HookReporterTests {
         #expect(try queue.events == ["down api remote", "down api remote"])
     }
 
-    @Test func `a new run reports an outage under the id of the previous run`() async throws {
-        let first = await reporter(Self.hook())
-        let db = try Self.host("db")
-        await first.report(Self.change(.down(.remote), at: 1000, "connection refused"), of: db)
-        let second = await reporter(Self.hook())
-        await second.resume(HookOutage([.remote: .at(1000)]), of: db, now: .at(60_000))
-        // The monitor reports the end again if the previous run has not recorded it. The time then differs.
-        await first.report(Self.change(.up, at: 70_000), of: db)
-        await second.report(Self.change(.up, at: 80_000), of: db)
-        let ids = queue.ids
-        #expect(ids.count == 4 && ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2])
-    }
-
     @Test(arguments: [1_209_600_000, -400] as [Int64])
     func `both times of an outage are by the clock as it is set at its end`(step: Int64) async throws {
         let reporter = await reporter(Self.hook())
@@ -181,91 +222,228 @@ struct HookReporterTests {
             ? ["1970-01-01T00:00:00.900Z", "1970-01-01T00:00:00.900Z"]
             : ["1970-01-15T00:00:01.000Z", "1970-01-15T00:00:01.300Z"]
         #expect([up["down_since"] as? String, up["up_since"] as? String] == times)
-        // The id is that of a run for which the clock was right from the beginning.
-        let second = await self.reporter(Self.hook())
-        await second.resume(HookOutage([.remote: .at(1000)]), of: db, now: .at(1200))
-        await second.report(Self.change(.up, at: 1400), of: db)
-        let ids = queue.ids
-        #expect(ids[0] == ids[2] && ids[1] == ids[3])
+        let outages = try queue.objects.map { ($0["hosts"] as? [[String: Any]])?.first?["outage"] as? Int }
+        #expect(outages == [1000, 1000])
     }
 
-    @Test func `a new run reports only the end of an old outage, whose webhook the queue may have forgotten`()
+    // MARK: Groups
+
+    @Test func `each hook sends one message about its hosts for each event and cause`() async throws {
+        let all = Self.hook(causes: [.local, .remote], groupWait: .seconds(30))
+        var some = Self.hook("https://alerts.example.com/b", causes: [.local], groupWait: .seconds(5))
+        some.hosts = ["api", "web"]
+        let reporter = await reporter(all, some)
+        for name in ["db", "api", "web"] {
+            await reporter.report(Self.change(.down(.local), at: 1000, "no carrier"), of: try Self.host(name))
+        }
+        await reporter.report(Self.change(.down(.remote), at: 2000, "timed out"), of: try Self.host("own"))
+        #expect(try queue.events == [])
+        try await waits.started.wait { $0.count == 2 }
+        #expect(Set(waits.started.values.map(\.duration)) == [.seconds(30), .seconds(5)])
+        try await waits.end(2)
+        try await queue.requests.wait { $0.count == 3 }
+        let sent = zip(queue.requests.values.map(\.request.url), try queue.events).map {
+            "\($0.suffix(1)) \($1)"
+        }
+        #expect(
+            sent.sorted() == ["a down db+api+web local", "a down own remote", "b down api+web local"],
+            "\(sent)"
+        )
+        let texts = try queue.objects.compactMap { $0["text"] as? String }
+        let since = "since 1970-01-01T00:00:01.000Z"
+        #expect(texts.contains("3 hosts are down (local: no carrier) \(since): db, api, web"), "\(texts)")
+        // The end waits again.
+        let names = ["db", "api", "web"]
+        await reporter.report(
+            try names.map { (change: Self.change(.up, at: 9000), host: try Self.host($0)) }
+        )
+        try await waits.end(4)
+        try await queue.requests.wait { $0.count == 5 }
+        let ends = try queue.events.suffix(2).sorted()
+        #expect(ends == ["up api+web local", "up db+api+web local"] && waits.started.values.count == 4)
+    }
+
+    @Test func `a host that is up again, or down again, within the group wait is not reported`() async throws
+    {
+        let reporter = await reporter(Self.hook(groupWait: .seconds(30)))
+        let (db, api, web) = try (Self.host("db"), Self.host("api"), Self.host("web"))
+        await reporter.report(Self.change(.down(.remote), at: 1000), of: db)
+        await reporter.report(Self.change(.down(.remote), at: 2000), of: api)
+        await reporter.report(Self.change(.up, at: 3000), of: db)
+        try await waits.end(1)
+        try await queue.requests.wait { $0.count == 1 }
+        await reporter.report(Self.change(.up, at: 40_000), of: api)
+        await reporter.report(Self.change(.down(.remote), at: 41_000), of: api)
+        await reporter.report(Self.change(.down(.remote), at: 42_000), of: web)
+        try await waits.end(2)
+        try await queue.requests.wait { $0.count == 2 }
+        // The receiver knows of one outage.
+        await reporter.report(Self.change(.up, at: 80_000), of: api)
+        try await waits.end(3)
+        try await queue.requests.wait { $0.count == 3 }
+        #expect(try queue.events == ["down api remote", "down web remote", "up api remote"])
+        #expect(try queue.objects.last?["down_since"] as? String == "1970-01-01T00:00:02.000Z")
+    }
+
+    @Test func `a hook without a group wait reports a host that is down and up in the same moment`()
         async throws
     {
         let reporter = await reporter(Self.hook())
-        let db = try Self.host("db")
-        let outage = HookOutage([.remote: .at(1000)])
-        await reporter.resume(outage, of: db, now: .at(1000 + 13 * 3_600_000))
-        #expect(try queue.events == [])
-        await reporter.report(Self.change(.up, at: 1000 + 14 * 3_600_000), of: db)
-        #expect(try queue.events == ["up db remote"])
+        let (db, api) = try (Self.host("db"), Self.host("api"))
+        await reporter.report([
+            (Self.change(.down(.remote), at: 1000), db), (Self.change(.down(.remote), at: 1001), api),
+            (Self.change(.up, at: 1002), db),
+        ])
+        #expect(try queue.events == ["down db+api remote", "up db remote"])
     }
 
-    @Test func `a new run knows all causes of an outage`() async throws {
-        let first = await reporter(Self.hook(causes: [.local, .remote]))
-        let db = try Self.host("db")
-        await first.report(Self.change(.down(.local), at: 1000), of: db)
-        await first.report(Self.change(.down(.remote), at: 2000), of: db)
-        let second = await reporter(Self.hook(causes: [.local, .remote]))
-        await second.resume(HookOutage([.local: .at(1000), .remote: .at(2000)]), of: db, now: .at(60_000))
-        await second.report(Self.change(.down(.remote), at: 70_000), of: db)
-        await second.report(Self.change(.up, at: 80_000), of: db)
-        #expect(try queue.events == ["down db local", "down db local", "up db local"])
-        #expect(queue.ids[0] == queue.ids[1])
-    }
-
-    @Test func `the ids of different outages, hosts and URLs differ`() async throws {
-        let reporter = await reporter(Self.hook(), Self.hook("https://alerts.example.com/b"))
-        for (name, time) in [("db", 1000), ("api", 1000), ("db", 3000)] as [(String, Int64)] {
-            await reporter.report(Self.change(.down(.remote), at: time), of: try Self.host(name))
-            await reporter.report(Self.change(.up, at: time + 1000), of: try Self.host(name))
-        }
-        #expect(queue.ids.count == 12 && Set(queue.ids).count == 12)
-    }
-
-    @Test(arguments: [(QueueError.Code.idConflict, 0), (QueueError.Code.queueFull, 1)])
-    func `a webhook that is not queued is logged, unless the queue has it`(
-        code: QueueError.Code,
-        count: Int
-    ) async throws {
-        let reporter = await reporter(Self.hook(), failing: QueueError(code, "the queue is full"))
-        await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("db"))
-        let message = "the webhook for host `db` (down) was not queued: the queue is full"
-        #expect(messages.values == Array(repeating: message, count: count))
-    }
-
-    @Test func `a webhook whose id belongs to a request of a user gets another id, and a warning`()
+    @Test func `a message about very many hosts has a limited size, and the number of the hosts`()
         async throws
     {
-        // The user can calculate the id from public values.
-        let reference = await reporter(Self.hook())
-        let (db, change) = (try Self.host("db"), Self.change(.down(.remote), at: 1000))
-        await reference.report(change, of: db)
-        let id = try #require(queue.ids.first ?? nil)
+        let reporter = await reporter(Self.hook())
+        let reason = String(repeating: "\u{1}\u{1F600}", count: 2000)
+        await reporter.report(
+            try (0..<10_000).map { index in
+                (Self.change(.down(.remote), at: 1000, reason), try Self.host("host-\(index)"))
+            }
+        )
+        #expect(queue.requests.values.count == 1)
+        let object = try #require(try queue.objects.first)
+        let listed = (object["hosts"] as? [Any])?.count ?? 0
+        #expect(object["count"] as? Int == 10_000 && object["truncated_hosts"] as? Int == 10_000 - listed)
+        #expect(listed > 20)
+        let text = object["text"] as? String ?? ""
+        #expect(text.hasPrefix("10000 hosts are down") && text.hasSuffix("host-9 and 9990 more"))
+        #expect(queue.bodies.allSatisfy { $0.utf8.count < 64 * 1024 })
+    }
+
+    @Test func `a new hook reports the outages that last, and a changed group wait keeps what was reported`()
+        async throws
+    {
+        let reporter = await reporter(Self.hook(groupWait: .zero))
+        let db = try Self.host("db")
+        await reporter.report(Self.change(.down(.remote), at: 1000), of: db)
+        var changed = Self.hook(groupWait: .seconds(1))
+        changed.action = .webhook(Webhook(url: "https://alerts.example.com/a", credential: "other"))
+        await reporter.use([changed, Self.hook("https://alerts.example.com/new")])
+        await reporter.watch(["db"])
+        #expect(try queue.events == ["down db remote", "down db remote"])
+        #expect(queue.requests.values.map { $0.request.url.suffix(3) } == ["m/a", "new"])
+        #expect(waits.started.values.isEmpty)
+    }
+
+    // MARK: Restarts
+
+    /// Returns a history with an outage of the host `db`, which began at midnight.
+    private static func history(in directory: ScratchDirectory) async throws -> HostHistory {
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        try await history.write(
+            HostHistoryTests.batch(.failure("timed out"), of: "db"),
+            now: .at(HostHistoryTests.midnight)
+        )
+        return history
+    }
+
+    @Test func `a restart neither loses nor repeats a message, also during a group wait`() async throws {
         let directory = try ScratchDirectory()
-        let stored = try await directory.openQueue()
-        var options = EnqueueOptions(lane: "hooks", isFIFO: true, id: id)
-        options.submitter = Submitter(user: 60_001, quota: UserQuota())
-        let harmless = QueueRequest(method: "POST", url: "https://alerts.example.com/harmless")
-        _ = try await stored.enqueue(harmless, options: options)
-        let reporter = HookReporter(logger: .recording(messages), queue: stored)
-        await reporter.use([Self.hook()])
-        await reporter.report(change, of: db)
-        let requests = try await stored.list().requests
-        let alert = try #require(requests.last)
-        #expect(requests.map(\.id) == [id, alert.id] && alert.id != id)
-        #expect(alert.lane == HookReporter.lane && alert.submitter == nil && alert.url.hasSuffix("/a"))
-        #expect(try await stored.request(alert.id)?.idempotencyKey == alert.id)
-        let warning = "the webhook for host `db` (down) has the id `\(alert.id)`: `\(id)` was in use"
-        #expect(messages.values == [warning])
-        // The service itself has stored this one, with another reason. It is not stored again.
-        let api = try Self.host("api")
-        for reason in ["timed out", "connection refused"] {
-            await reporter.report(Self.change(.down(.remote), at: 2000, reason), of: api)
-            await reporter.watch([])
-            await reporter.watch(["api"])
+        let history = try await Self.history(in: directory)
+        let (hook, db) = (Self.hook(groupWait: .seconds(30)), try Self.host("db"))
+        let down = Self.change(.down(.remote), at: HostHistoryTests.midnight)
+        let first = await reporter(hook, history: history)
+        await first.report(down, of: db)
+        try await waits.started.wait { $0.count == 1 }
+        await first.stop()
+        #expect(try queue.events == [])
+        let second = try await restarted(hook, history, db)
+        try await waits.end(2)
+        try await queue.requests.wait { $0.count == 1 }
+        await second.stop()
+        // The host is up, and the service stops before it has reported that.
+        let third = try await restarted(hook, history, db)
+        let up = Self.change(.up, at: HostHistoryTests.midnight + 60_000)
+        await third.report(up, of: db)
+        try await waits.started.wait { $0.count == 3 }
+        await third.stop()
+        try await history.write(
+            HostHistoryTests.batch(.success(latency: nil), of: "db"),
+            now: .at(HostHistoryTests.midnight + 60_000)
+        )
+        let fourth = try await restarted(hook, history, db)
+        await fourth.report(up, of: db)
+        try await waits.end(4)
+        try await queue.requests.wait { $0.count == 2 }
+        await fourth.stop()
+        let fifth = try await restarted(hook, history, db)
+        await fifth.report(up, of: db)
+        await fifth.stop()
+        #expect(try queue.events == ["down db remote", "up db remote"] && waits.started.values.count == 4)
+        let left = (try await history.hookReports(), try await history.hookMessages())
+        #expect(left.0 == [:] && left.1 == [])
+    }
+
+    @Test func `without a history, a stop reports what waits`() async throws {
+        let reporter = await reporter(Self.hook(groupWait: .seconds(30)))
+        await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("db"))
+        await reporter.stop()
+        #expect(try queue.events == ["down db remote"])
+    }
+
+    @Test func `messages that the queue refuses are tried again in their order, also by the next run`()
+        async throws
+    {
+        let directory = try ScratchDirectory()
+        let history = try await Self.history(in: directory)
+        let (hook, db) = (Self.hook(), try Self.host("db"))
+        let first = await reporter(hook, history: history)
+        queue.error.withLock { $0 = QueueError(.queueFull, "the queue is full") }
+        await first.report(Self.change(.down(.remote), at: HostHistoryTests.midnight), of: db)
+        await first.retry()
+        queue.error.withLock { $0 = nil }
+        // Does not overtake the first message.
+        await first.report(Self.change(.up, at: HostHistoryTests.midnight + 1000), of: db)
+        #expect(try queue.events == [])
+        try await history.write(
+            HostHistoryTests.batch(.success(latency: nil), of: "db"),
+            now: .at(HostHistoryTests.midnight + 1000)
+        )
+        let ids = try await history.hookMessages().map(\.id)
+        let second = try await restarted(hook, history, db)
+        #expect(try queue.events == ["down db remote", "up db remote"])
+        #expect(queue.ids == ids && ids.count == 2)
+        await first.retry()
+        #expect(try queue.events.count == 4)
+        #expect(queue.ids == ids + ids)
+        #expect(messages.values == ["the webhook for host `db` (down) was not queued: the queue is full"])
+        #expect(try await history.hookMessages() == [])
+        await second.stop()
+    }
+
+    @Test func `at most 100 messages wait for the queue, the newest ones`() async throws {
+        let reporter = await reporter(Self.hook())
+        queue.error.withLock { $0 = QueueError(.queueFull, "the queue is full") }
+        for index in 0..<102 {
+            await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("\(index)"))
         }
-        #expect(try await stored.list().requests.count == 3 && messages.values.count == 1)
-        await stored.stop()
+        queue.error.withLock { $0 = nil }
+        await reporter.retry()
+        let events = try queue.events
+        #expect(events == (2..<102).map { "down \($0) remote" })
+        let dropped = "a webhook was dropped: 100 others wait for the queue"
+        #expect(messages.values.dropFirst() == [dropped, dropped])
+    }
+
+    @Test func `a message that the queue knows under its id is not an error`() async throws {
+        let reporter = await reporter(Self.hook())
+        queue.error.withLock { $0 = QueueError(.idConflict, "the id is in use") }
+        await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("db"))
+        queue.error.withLock { $0 = nil }
+        await reporter.retry()
+        #expect(messages.values == [] && queue.ids == [])
+    }
+}
+
+extension HookReporter {
+    fileprivate func report(_ change: HostTracker.Change, of host: WatchedHost) async {
+        await report([(change: change, host: host)])
     }
 }

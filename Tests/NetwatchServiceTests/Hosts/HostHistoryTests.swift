@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 internal import NetwatchTestSupport
 internal import Testing
@@ -204,7 +205,7 @@ internal import Testing
         return batch
     }
 
-    @Test func `for hooks, an outage lasts until its end was reported`() async throws {
+    @Test func `for hooks, an outage lasts until the host is up`() async throws {
         let reports = Self.batch(.noPath("no carrier"), .path, .failure("timeout"), .noPath("again"), .path)
         try await history.write(reports, now: .at(Self.midnight + 10_000))
         let starts: [OutageCause: Start] = [.local: .at(Self.midnight), .remote: .at(Self.midnight + 2000)]
@@ -213,21 +214,58 @@ internal import Testing
         // No outage is open in the history, and a pause does not matter.
         #expect(try await history.resume(now: .at(Self.midnight + 3_600_000)) == [:])
         #expect(try await history.hookOutages() == outages)
-        var batch = HistoryBatch()
-        batch.addReportedUp(of: "api")
-        try await history.write(batch, now: .at(Self.midnight + 10_000))
+        let up = Self.batch(.success(latency: nil))
+        try await history.write(up, now: .at(Self.midnight + 10_000))
         #expect(try await history.hookOutages() == [:])
+    }
+
+    @Test func `what hooks have reported is kept for the hooks and the hosts of the configuration`()
+        async throws
+    {
+        let outage = HostTracker.Outage(cause: .local, since: .at(Self.midnight))
+        let message = HostHistory.HookMessageRecord(id: "1", hook: "a", body: Data("{}".utf8))
+        func record(_ hook: String, _ hosts: [String], _ outage: HostTracker.Outage?) async throws {
+            let report = HostHistory.HookReport(
+                hook: hook,
+                outages: hosts.map { (host: $0, outage: outage) },
+                messages: hook == "a" && outage != nil ? [message] : []
+            )
+            try await history.record(report, now: .at(Self.midnight))
+        }
+        for hook in ["a", "b"] { try await record(hook, ["api", "db"], outage) }
+        let both = ["api": outage, "db": outage]
+        #expect(try await history.hookReports() == ["a": both, "b": both])
+        try await history.keepHooks(["a"])
+        var batch = HistoryBatch()
+        batch.addWatched(["db"])
+        // The clock was set by two weeks, and the times with it.
+        let now = HostTracker.Moment.at(Self.midnight + 1000, step: Self.twoWeeks)
+        try await history.write(batch, now: now)
+        let kept = try await history.hookReports()
+        let start = Start(
+            id: Self.midnight,
+            recorded: Self.midnight + Self.twoWeeks,
+            boot: outage.since.boot
+        )
+        #expect(kept == ["a": ["db": HostTracker.Outage(cause: .local, since: start)]])
+        #expect(try await history.hookMessages() == [message])
+        try history.close()
+        let next = try HostHistory(path: directory.file("history.sqlite"), bootID: "another boot")
+        #expect(try await next.hookReports()["a"]?["db"]?.since.boot == .some(nil))
+        try await next.record(
+            HostHistory.HookReport(hook: "a", outages: [(host: "db", outage: nil)], messages: []),
+            now: now
+        )
+        try await next.removeHookMessage("1")
+        let left = (try await next.hookReports(), try await next.hookMessages())
+        #expect(left.0 == [:] && left.1 == [])
     }
 
     @Test func `a batch that is too large drops only outages that it contains completely`() async throws {
         try await beginOutage()
         var batch = HistoryBatch()
         batch.endOutage(of: "api", at: .at(Self.midnight + 1000))
-        batch.addReportedUp(of: "api")
-        for _ in 0..<3 {
-            batch.add(Self.batch(.failure("timeout"), .success(latency: nil)))
-            batch.addReportedUp(of: "api")
-        }
+        for _ in 0..<3 { batch.add(Self.batch(.failure("timeout"), .success(latency: nil))) }
         batch.add(Self.batch(.noPath("no carrier")))
         batch.shrink(to: 3)
         #expect(batch.outages.count == 3)

@@ -48,7 +48,7 @@ internal import Testing
         let history = try await Self.history(in: directory, of: "old", [.noPath("no route")])
         // The start reports the recorded outage again, and waits until the webhook is stored.
         let (untilUpdated, updated) = AsyncStream<Void>.makeStream()
-        let (stored, hooks) = await Self.hooks { for await _ in untilUpdated {} }
+        let (stored, hooks) = await Self.hooks(history) { for await _ in untilUpdated {} }
         let monitor = HostMonitor(
             monitor: .shared,
             history: history,
@@ -101,7 +101,7 @@ internal import Testing
         let history = try await Self.history(in: directory, of: "here", [.noPath("no route")])
         // The start reports the recorded outage again, and waits until the webhook is stored.
         let (untilListed, listed) = AsyncStream<Void>.makeStream()
-        let (stored, hooks) = await Self.hooks { for await _ in untilListed {} }
+        let (stored, hooks) = await Self.hooks(history) { for await _ in untilListed {} }
         let monitor = HostMonitor(
             monitor: .shared,
             history: history,
@@ -127,7 +127,7 @@ internal import Testing
         let namespace = try NetworkNamespace()
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = namespace.path
-        let (stored, hooks) = await Self.hooks()
+        let (stored, hooks) = await Self.hooks(history)
         let monitor = HostMonitor(
             monitor: PathMonitor(configuration: configuration),
             history: history,
@@ -147,7 +147,7 @@ internal import Testing
     @Test func `the end of an outage is reported after a restart with an unknown state`() async throws {
         let directory = try ScratchDirectory()
         let history = try await Self.history(in: directory, of: "here", [.noPath("no route"), .path])
-        let (stored, hooks) = await Self.hooks()
+        let (stored, hooks) = await Self.hooks(history)
         let monitor = HostMonitor(
             monitor: .shared,
             history: history,
@@ -185,16 +185,18 @@ internal import Testing
     ///
     /// - Parameter store: Called after each body is recorded. Default: does nothing.
     private static func hooks(
+        _ history: HostHistory,
         store: @escaping @Sendable () async -> Void = {}
     ) async -> (stored: Recorder<String>, hooks: HookReporter) {
         let stored = Recorder<String>()
-        let hooks = HookReporter(logger: .recording(Recorder()), isStored: { _ in false }) { request, _ in
+        let hooks = HookReporter(logger: .recording(Recorder()), history: history) { request, _ in
             guard case .data(let body) = request.body else { return }
             stored.record(String(decoding: body, as: UTF8.self))
             await store()
         }
         var hook = Hook(.webhook(Webhook(url: "https://alerts.example.com/")))
         hook.causes = [.local]
+        hook.groupWait = .zero
         await hooks.use([hook])
         return (stored, hooks)
     }
@@ -259,7 +261,7 @@ internal import Testing
         configuration.networkNamespace = namespace.path
         let directory = try ScratchDirectory()
         let history = try HostHistory(path: directory.file("history.sqlite"))
-        let (stored, hooks) = await Self.hooks()
+        let (stored, hooks) = await Self.hooks(history)
         let time = Lock(HostTracker.Moment.at(1_795_478_400_000))
         let monitor = HostMonitor(
             monitor: PathMonitor(configuration: configuration),
