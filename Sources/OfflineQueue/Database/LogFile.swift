@@ -18,25 +18,47 @@ package struct LogFile {
 
     /// Reads the log; `nil` if it is missing or empty. Blocks.
     package func report() throws(SystemError) -> LogReport? {
+        switch try content(recordsPages: false) {
+        case .missing: nil
+        case .unwritten: LogReport()
+        case .broken: LogReport(hasBrokenHeader: true)
+        case .scanned(let scan): scan.result
+        }
+    }
+
+    /// Returns where the log contains the pages of its complete commits, and the page size in bytes; `nil` if there is
+    /// no log with a valid header. Blocks.
+    func pages() throws(SystemError) -> (pages: LogPages, pageBytes: Int)? {
+        guard case .scanned(let scan) = try content(recordsPages: true) else { return nil }
+        return (scan.pages, scan.frameBytes - LogScan.frameHeaderBytes)
+    }
+
+    private enum Content {
+        case missing
+        /// A crash during the very first write leaves an incomplete header, or one of zeros.
+        case unwritten
+        /// The header is invalid.
+        case broken
+        case scanned(LogScan)
+    }
+
+    private func content(recordsPages: Bool) throws(SystemError) -> Content {
         let file: FileDescriptor
         do throws(SystemError) { file = try FileDescriptor.opening(path) } catch {
             guard error.errno == ENOENT else { throw error }
-            return nil
+            return .missing
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: LogScan.headerBytes, alignment: 8)
         defer { buffer.deallocate() }
         let length = try fill(buffer, from: file, at: 0)
-        guard length > 0 else { return nil }
-        guard length == buffer.count, let scan = LogScan(header: UnsafeRawBufferPointer(buffer)) else {
-            // A crash during the very first write leaves an incomplete header, or one of zeros.
-            let isEmpty = length < buffer.count || buffer.allSatisfy { $0 == 0 }
-            return isEmpty ? LogReport() : LogReport(hasBrokenHeader: true)
-        }
-        return try frames(of: file, scan)
+        guard length > 0 else { return .missing }
+        guard length == buffer.count,
+            let scan = LogScan(header: UnsafeRawBufferPointer(buffer), recordsPages: recordsPages)
+        else { return length < buffer.count || buffer.allSatisfy { $0 == 0 } ? .unwritten : .broken }
+        return .scanned(try frames(of: file, scan))
     }
 
-    private func frames(of file: borrowing FileDescriptor, _ start: LogScan) throws(SystemError) -> LogReport
-    {
+    private func frames(of file: borrowing FileDescriptor, _ start: LogScan) throws(SystemError) -> LogScan {
         var scan = start
         let frame = scan.frameBytes
         let buffer = UnsafeMutableRawBufferPointer.allocate(
@@ -54,7 +76,7 @@ package struct LogFile {
             offset += count
         }
         scan.end()
-        return scan.result
+        return scan
     }
 
     /// Reads until the buffer is full or the file ends.

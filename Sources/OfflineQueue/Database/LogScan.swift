@@ -15,7 +15,10 @@ struct LogScan {
     /// The size of a frame in bytes, including its header.
     let frameBytes: Int
     private(set) var result = LogReport()
+    /// Where the log contains the pages that recovery would keep. Empty unless the pages were asked for.
+    private(set) var pages = LogPages()
 
+    private let recordsPages: Bool
     private let isBigEndian: Bool
     private let salts: UInt64
     private var checksum: Checksum
@@ -23,9 +26,11 @@ struct LogScan {
     private var isBroken = false
     private var hasOpenCommit = false
 
-    /// - Parameter header: The first ``headerBytes`` bytes of the log.
+    /// - Parameters:
+    ///   - header: The first ``headerBytes`` bytes of the log.
+    ///   - recordsPages: Whether ``pages`` is wanted, which takes memory for each page in the log. Default `false`.
     /// - Returns: `nil` if the header is invalid, so that recovery would reject the log.
-    init?(header: UnsafeRawBufferPointer) {
+    init?(header: UnsafeRawBufferPointer, recordsPages: Bool = false) {
         let magic = header.number(at: 0)
         let pageSize = Int(header.number(at: 8))
         guard magic & ~1 == 0x377f_0682, header.number(at: 4) == 3_007_000, pageSize >= 512,
@@ -37,6 +42,7 @@ struct LogScan {
         checksum = Checksum()
         checksum.add(header, 0..<24, isBigEndian: isBigEndian)
         guard checksum.value == header.pair(at: 24) else { return nil }
+        self.recordsPages = recordsPages
         frameBytes = Self.frameHeaderBytes + pageSize
         result.pageSize = pageSize
     }
@@ -62,6 +68,10 @@ struct LogScan {
 
     private mutating func keep(_ page: UInt32, _ size: UInt32, _ bytes: UnsafeRawBufferPointer) {
         hasOpenCommit = size == 0
+        if recordsPages {
+            let offset = Self.headerBytes + frameBytes * (frame - 1) + Self.frameHeaderBytes
+            pages.add(page, at: offset, sizeAfterCommit: size)
+        }
         if size != 0 { result.commits += 1 }
         if page == 1 { result.application = bytes.number(at: Self.frameHeaderBytes + 68) }
     }
@@ -75,6 +85,24 @@ struct LogScan {
     /// Ends the scan. If the last frames have no end of a commit, they count as an unfinished commit.
     mutating func end() {
         result.hasUnfinishedCommit = hasOpenCommit
+    }
+}
+
+/// Where a write-ahead log contains the pages of its complete commits.
+struct LogPages {
+    /// The offset in the log of the newest committed version of each page, by page number.
+    private(set) var offsets: [UInt32: Int] = [:]
+    /// The size of the database in pages after the last commit; 0 if there is no commit.
+    private(set) var count = 0
+    private var uncommitted: [UInt32: Int] = [:]
+
+    /// - Parameter size: The size of the database in pages if the frame ends a commit; 0 if it does not.
+    fileprivate mutating func add(_ page: UInt32, at offset: Int, sizeAfterCommit size: UInt32) {
+        uncommitted[page] = offset
+        guard size != 0 else { return }
+        offsets.merge(uncommitted) { $1 }
+        uncommitted = [:]
+        count = Int(size)
     }
 }
 
