@@ -136,7 +136,10 @@ internal import Testing
         let kept = URL(fileURLWithPath: try #require(moved.output.first)).deletingLastPathComponent()
         #expect(try Data(contentsOf: kept.appending(path: "queue.sqlite")) == damaged)
         #expect(try await queue.states().isEmpty)
+        // Only the header of the file is damaged, so no request is lost.
+        #expect(moved.ending == .exited(0), "\(moved)")
         #expect(try await queue.run("import", moved.output[0]).ending == .exited(0))
+        #expect(try await queue.states() == ["req-0": "pending", "req-1": "pending"])
     }
 
     @Test(arguments: ["verify", "list", "export"])

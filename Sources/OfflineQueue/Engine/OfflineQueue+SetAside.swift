@@ -7,7 +7,12 @@ extension OfflineQueue {
     /// written there, too; ``importRequests(from:)`` accepts it. Nothing is deleted. When the queue is opened the next
     /// time, it has an empty store.
     ///
-    /// A missing database is damage, too: the remaining files are moved, and the export contains no requests.
+    /// Rows that SQLite cannot find, for example because the first page is damaged, are read from the pages directly. For
+    /// this, the file system needs as much free space as the database has. A request is exported as held if a part of the
+    /// database that decides about it is lost: its lane, its dependencies, or whether it has ended.
+    ///
+    /// A missing database is damage, too: the remaining files are moved, and the export contains only the requests of a
+    /// log that contains the whole database.
     ///
     /// - Parameters:
     ///   - directory: The queue's directory. No queue may have it open.

@@ -5,27 +5,71 @@ internal import NetwatchEventLoop
 
 /// Reads the rows of a damaged database one by one, and skips the rows that cannot be read.
 ///
-/// Rows are looked up only by their number, without an index. When reading fails, the reader jumps ahead, twice as far
-/// each time, until a row can be read. From there it reads backward until reading fails again. The rows between the two
-/// failures are recorded as a gap.
+/// SQLite reads what it can. When it fails, the reader jumps ahead, twice as far each time, until a row can be read. From
+/// there it reads backward until reading fails again. The rows between the two failures are a gap. A gap is filled with
+/// the rows of a ``RebuiltDatabase``, which does not need the page that SQLite cannot read. If SQLite cannot open the
+/// database at all, all rows are read from there.
 final class SalvagedRows: ArchiveRows {
     private struct Notes {
         var gaps: [ClosedRange<Int64>] = []
         var texts: [String] = []
     }
 
+    /// Rows that SQLite cannot read.
+    private struct Gap {
+        /// The number before the first of them.
+        let position: Int64
+        /// The number of the first row behind the gap that can be read; `nil` if there is none.
+        let next: Int64?
+
+        func contains(_ row: Int64) -> Bool { row > position && row < next ?? .max }
+        /// Whether the row after a position is in the gap.
+        func continues(after position: Int64) -> Bool { position >= self.position && position < next ?? .max }
+    }
+
+    private enum Rebuilt {
+        case unneeded
+        case failed
+        case ready(RebuiltDatabase)
+    }
+
     private static let longestPage = 512
 
+    private let directory: String
     private let copy: ReadableCopy
-    private let database: DatabaseQueue
+    /// `nil` if SQLite cannot open the database.
+    private let original: DatabaseQueue?
+    private let rebuilt = Lock(Rebuilt.unneeded)
+    private let gaps = Lock<[ExportCursor.Part: Gap]>([:])
     private let notes = Lock(Notes())
     private let sealer: Sealer
 
     /// Opens the database. Blocks.
+    ///
+    /// - Throws: An error if a truncated database cannot be copied.
     init(in directory: String, _ sealer: Sealer) throws {
-        self.sealer = sealer
-        copy = try ReadableCopy(of: directory)
-        database = try DatabaseQueue(path: copy.path, configuration: QueueDatabase.readingConfiguration)
+        (self.directory, self.sealer) = (directory, sealer)
+        let copy = try ReadableCopy(of: directory)
+        self.copy = copy
+        let opened = Self.open(copy.path)
+        original = try? opened.get()
+        guard case .failure(let failure) = opened else { return }
+        let rebuilt = rebuiltDatabase()
+        if rebuilt == nil { note("the database \(failure.reason)") }
+        if let text = rebuilt?.note { note("the database \(failure.reason); \(text)") }
+    }
+
+    private struct OpenFailure: Error {
+        let reason: String
+    }
+
+    private static func open(_ path: String) -> Result<DatabaseQueue, OpenFailure> {
+        // SQLite would delete the log of an empty database.
+        guard FileSystem.size(of: path) > 0 else {
+            return .failure(OpenFailure(reason: "is empty or missing"))
+        }
+        return Result { try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration) }
+            .mapError { OpenFailure(reason: "cannot be opened: \(StoreFault.words($0))") }
     }
 
     /// The gaps in the table `request`, as ranges of row numbers, and notes about all failures.
@@ -33,15 +77,17 @@ final class SalvagedRows: ArchiveRows {
         notes.withLock { ($0.gaps, $0.texts) }
     }
 
-    /// Closes the database and removes the copy, if there is one. Blocks.
+    /// Closes the databases and removes those that were created. Blocks.
     func close() {
-        try? database.close()
+        try? original?.close()
         copy.remove()
+        if case .ready(let database) = rebuilt.withLock({ $0 }) { database.remove() }
     }
 
     func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
         await DispatchQueue.global().run { [self] in
-            database.writeWithoutTransaction { page(of: $0, after: cursor, bytes: bytes) }
+            guard let original else { return page(of: nil, after: cursor, bytes: bytes) }
+            return original.writeWithoutTransaction { page(of: $0, after: cursor, bytes: bytes) }
         }
     }
 
@@ -49,43 +95,105 @@ final class SalvagedRows: ArchiveRows {
     /// shows how many requests were lost.
     func counted() async -> Int? {
         await DispatchQueue.global().run { [self] in
-            try? database.writeWithoutTransaction { try $0.row(StoreStatements.load)?["requests"] }
+            guard let database = original ?? rebuiltDatabase()?.database else { return nil }
+            return try? database.writeWithoutTransaction { try $0.row(StoreStatements.load)?["requests"] }
         }
     }
 
-    private func page(of database: Database, after cursor: ExportCursor, bytes: Int) -> [ArchivedRow] {
-        let table = SalvagedTable(part: cursor.part, database: database, sealer: sealer)
+    private func page(of database: Database?, after cursor: ExportCursor, bytes: Int) -> [ArchivedRow] {
+        let table = database.map { SalvagedTable(part: cursor.part, database: $0, sealer: sealer) }
         var (rows, size, position): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
-        while size < bytes, rows.count < Self.longestPage, let next = next(after: position, table) {
-            let row = table.row(at: next)
+        while size < bytes, rows.count < Self.longestPage,
+            let row = row(after: position, cursor.part, table)
+        {
             if case .success((_, let body)) = row.content { size += Int(clamping: body.size) }
             size += 1024
             rows.append(row)
-            position = next
+            position = row.cursor.position
         }
         return rows
     }
 
-    private func next(after position: Int64, _ table: SalvagedTable) -> Int64? {
+    private func row(
+        after position: Int64,
+        _ part: ExportCursor.Part,
+        _ table: SalvagedTable?
+    ) -> ArchivedRow? {
+        guard let table else {
+            return row(in: Gap(position: position, next: nil), after: position, part, nil)
+        }
+        if let gap = gaps.withLock({ $0[part] }), gap.continues(after: position) {
+            return row(in: gap, after: position, part, table)
+        }
         do throws(SalvagedTable.Failure) {
-            return try table.first(after: position)
+            guard let next = try table.first(after: position) else { return nil }
+            return row(at: next, part, of: table)
         } catch {
-            guard case .damaged(let reason) = error else {
-                note("\(table.name): \(error)")
-                return nil
-            }
-            let next = table.beyondGap(after: position)
-            note("\(table.name): \(reason)")
-            let end = next.map { $0 - 1 } ?? .max
-            if table.name == "request" { note(position + 1...max(position + 1, end)) }
-            return next
+            return row(in: gap(after: position, part, table, error), after: position, part, table)
         }
     }
 
-    /// Records a gap. The rows at the end of a page may be read again for the next page, and with them the gaps.
-    private func note(_ gap: ClosedRange<Int64>) {
+    /// Reads a row of the damaged database. If a part of it cannot be read, for example its body or its lane, the row is
+    /// read from the rebuilt database.
+    private func row(at position: Int64, _ part: ExportCursor.Part, of table: SalvagedTable) -> ArchivedRow {
+        let found = table.row(at: position)
+        guard !found.isWhole, let other = inRebuilt(part, { $0.row(at: position) }),
+            case .success = other.row.content
+        else { return found.row }
+        return other.row
+    }
+}
+
+// MARK: - Gaps
+
+extension SalvagedRows {
+    /// Finds the end of a gap, and records the reason.
+    private func gap(
+        after position: Int64,
+        _ part: ExportCursor.Part,
+        _ table: SalvagedTable,
+        _ failure: SalvagedTable.Failure
+    ) -> Gap {
+        var next: Int64?
+        switch failure {
+        case .damaged(let reason):
+            next = table.beyondGap(after: position)
+            note("\(table.name): \(reason)")
+        case .unknown:
+            note("\(table.name): \(failure)")
+        }
+        let gap = Gap(position: position, next: next)
+        gaps.withLock { $0[part] = gap }
+        return gap
+    }
+
+    /// Returns the next row in a gap, from the rebuilt database, or else the first row behind the gap.
+    private func row(
+        in gap: Gap,
+        after position: Int64,
+        _ part: ExportCursor.Part,
+        _ table: SalvagedTable?
+    ) -> ArchivedRow? {
+        let found = inRebuilt(part) { rebuilt -> ArchivedRow? in
+            guard let next = try? rebuilt.first(after: position), gap.contains(next) else { return nil }
+            return rebuilt.row(at: next).row
+        }
+        let row = found ?? nil
+        if part == .waiting { noteGap(after: position, before: row?.cursor.position ?? gap.next) }
+        if let row { return row }
+        guard let table, let next = gap.next else { return nil }
+        return self.row(at: next, part, of: table)
+    }
+
+    /// Records the numbers up to the next row as lost, unless the rebuilt database contains the whole table.
+    ///
+    /// - Parameter next: The number of the next row; `nil` if there is none.
+    private func noteGap(after position: Int64, before next: Int64?) {
+        let (first, last) = (position + 1, next.map { $0 - 1 } ?? .max)
+        guard first <= last, rebuiltDatabase()?.incomplete.contains("request") != false else { return }
+        // The rows at the end of a page may be read again for the next page, and with them the gaps.
         notes.withLock { notes in
-            if gap.lowerBound > notes.gaps.last?.upperBound ?? 0 { notes.gaps.append(gap) }
+            if first > notes.gaps.last?.upperBound ?? 0 { notes.gaps.append(first...last) }
         }
     }
 
@@ -96,175 +204,32 @@ final class SalvagedRows: ArchiveRows {
     }
 }
 
-/// A table of a damaged database. Valid only within the call that gave access to the connection.
-private struct SalvagedTable {
-    enum Failure: Error, CustomStringConvertible {
-        /// Reading failed at this row, but may succeed at others.
-        case damaged(String)
-        /// Reading fails at every row, for example because the table is missing.
-        case unknown(String)
+// MARK: - The rebuilt database
 
-        var description: String {
-            switch self {
-            case .damaged(let reason), .unknown(let reason): "the row cannot be read: \(reason)"
-            }
+extension SalvagedRows {
+    /// Calls `body` with a table of the rebuilt database; returns `nil` if that database cannot be created.
+    private func inRebuilt<Value>(_ part: ExportCursor.Part, _ body: (SalvagedTable) -> Value) -> Value? {
+        rebuiltDatabase()?.database.writeWithoutTransaction { database in
+            body(SalvagedTable(part: part, database: database, isRebuilt: true, sealer: sealer))
         }
     }
 
-    let name: String
-    private let key: String
-    private let database: Database
-    private let columns: String
-    private let sealer: Sealer
-
-    init(part: ExportCursor.Part, database: Database, sealer: Sealer) {
-        self.sealer = sealer
-        self.database = database
-        (name, key) = part == .waiting ? ("request", "seq") : ("history", "position")
-        columns = ArchivedRequest.columns(of: name, in: database)
-    }
-
-    private var condition: String { name == "history" ? " AND state = 'dead' AND is_whole = 1" : "" }
-
-    /// Returns the number of the first row after a position; `nil` if there is none.
-    func first(after position: Int64) throws(Failure) -> Int64? {
-        let sql =
-            "SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ?\(condition) ORDER BY \(key) LIMIT 1"
-        return try reading { try database.row(sql, [position])?.place(key, after: position) }
-    }
-
-    private func last(from low: Int64, below high: Int64) throws(Failure) -> Int64? {
-        let sql = """
-            SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ? AND \(key) < ?\(condition)
-            ORDER BY \(key) DESC LIMIT 1
-            """
-        return try reading { try database.row(sql, [low, high])?.place(key, after: low, before: high) }
-    }
-
-    /// Returns the number of the first readable row behind a gap; `nil` if there is none.
-    ///
-    /// - Parameter position: The number before the gap.
-    func beyondGap(after position: Int64) -> Int64? {
-        var step: Int64 = 1
-        while step < .max / 4, position + step < .max / 2 {
-            do throws(Failure) {
-                // If no row is found, the end of the table is readable, but the jump may have skipped readable rows.
-                // Therefore this goes backward from the end.
-                let found = try first(after: position + step)
-                return backward(from: found ?? .max, to: position)
-            } catch {
-                step *= 2
-            }
+    /// Returns the rebuilt database, which the first call creates; `nil` if that failed. No two calls are concurrent,
+    /// because the pages of an export are read one after another.
+    private func rebuiltDatabase() -> RebuiltDatabase? {
+        switch rebuilt.withLock({ $0 }) {
+        case .ready(let database): return database
+        case .failed: return nil
+        case .unneeded: break
         }
-        return nil
-    }
-
-    /// Reads backward from `start` until reading fails, and returns the lowest row number that could be read; `nil` if
-    /// there is none.
-    private func backward(from start: Int64, to position: Int64) -> Int64? {
-        var (place, found): (Int64, Int64?) = (start, start == .max ? nil : start)
-        while let next = try? last(from: position, below: place) { (place, found) = (next, next) }
-        return found
-    }
-
-    private func fetch(_ sql: String, _ arguments: StatementArguments) throws(Failure) -> StoredRow? {
-        try reading { try database.row(sql, arguments) }
-    }
-
-    private func reading<Value>(_ body: () throws -> Value) throws(Failure) -> Value {
         do {
-            return try body()
-        } catch let error where StoreFault.isDamage(error) {
-            throw .damaged(StoreFault.words(error))
+            let database = try RebuiltDatabase(in: directory)
+            rebuilt.withLock { $0 = .ready(database) }
+            return database
         } catch {
-            throw .unknown(StoreFault.words(error))
-        }
-    }
-}
-
-// MARK: - One row
-
-extension SalvagedTable {
-    /// Reads one request and validates it. The result contains the error if that fails.
-    func row(at position: Int64) -> ArchivedRow {
-        let cursor = ExportCursor(part: name == "request" ? .waiting : .dead, position: position)
-        var id = "number \(position)"
-        do {
-            var (request, body) = try content(at: position, &id)
-            request.body = try ArchivedRequest.Body(body)
-            _ = try request.validated()
-            return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
-        } catch {
-            return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
-        }
-    }
-
-    private func content(at position: Int64, _ id: inout String) throws -> (ArchivedRequest, StoredBody) {
-        if let row = try fetch("SELECT id FROM \(name) NOT INDEXED WHERE \(key) = ?", [position]) {
-            id = try row["id"]
-        }
-        let sequence = try sequence(at: position)
-        let lane = try lane(at: position)
-        let body = try fetch("SELECT * FROM body WHERE seq = ?", [sequence])
-        let bytes = try body?["bytes"] as Data?
-        // Versions of the schema before 9 have no hash.
-        let digest = try body.flatMap { try $0.has("sha256") ? $0["sha256"] as Data? : nil }
-        let stored = try fetch(
-            """
-            SELECT \(columns), ? AS label, ? AS mode, ? AS bytes, ? AS sha256
-            FROM \(name) NOT INDEXED WHERE \(key) = ?
-            """,
-            [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, digest, position]
-        )
-        guard let stored else { throw Failure.unknown("the row no longer exists") }
-        let found = try stored.opened(by: sealer)
-        var request = try ArchivedRequest(found).withoutSecrets()
-        if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
-        // Without its lane it is unknown whether the request must wait for earlier ones, so it is held.
-        if lane == nil, request.state != .dead {
-            let reason = "its lane could not be read, so it may have to wait for other requests"
-            request.holdWithoutDependencies(.user, reason)
-        }
-        return (request, try StoredBody(whole: found))
-    }
-
-    private func sequence(at position: Int64) throws -> Int64 {
-        guard name == "history" else { return position }
-        let row = try fetch("SELECT seq FROM history NOT INDEXED WHERE position = ?", [position])
-        return try row?["seq"] ?? 0
-    }
-
-    /// Returns the label and mode of the row's lane; `nil` if the lane cannot be read.
-    private func lane(at position: Int64) throws -> (label: String, mode: LaneKey.Mode)? {
-        let found: StoredRow?
-        if name == "history" {
-            found = try fetch("SELECT label, mode FROM history NOT INDEXED WHERE position = ?", [position])
-        } else {
-            let row = try fetch("SELECT lane_id FROM request NOT INDEXED WHERE seq = ?", [position])
-            guard let id: Int64 = try row?["lane_id"] else { return nil }
-            found = try? fetch("SELECT label, mode FROM lane NOT INDEXED WHERE id = ?", [id])
-        }
-        return try? found.map { try ($0["label"], $0["mode"]) }
-    }
-
-    /// Reads the ids of the requests on which a request depends. If one of them cannot be read, it is unknown whether
-    /// the request may be sent. The request is then held. It is also held if it would wait for itself, because an
-    /// import refuses cycles.
-    private func find(dependenciesOf sequence: Int64, _ request: inout ArchivedRequest) {
-        do {
-            let sql = "SELECT on_seq FROM depends WHERE seq = ? AND is_any = 0"
-            let places = try Int64.fetchAll(try database.cachedStatement(sql: sql), arguments: [sequence])
-            request.after = try places.map { place in
-                guard let row = try fetch("SELECT id FROM request NOT INDEXED WHERE seq = ?", [place]) else {
-                    throw Failure.unknown("the row does not exist")
-                }
-                return try row["id"]
-            }
-            let later = places.filter { $0 > sequence }
-            let cycle = try reading { try database.cycle(of: sequence, dependingOn: later) }
-            if let cycle { request.holdWithoutDependencies(.dependency, cycle) }
-        } catch {
-            request.holdWithoutDependencies(.dependency, "a request that it depends on could not be read")
+            rebuilt.withLock { $0 = .failed }
+            note("the pages of the database cannot be read: \(StoreFault.words(error))")
+            return nil
         }
     }
 }

@@ -224,6 +224,23 @@ internal import Testing
         #expect(salvage.isWhole && salvage.waiting > 0 && salvage.dead > 0, "\(salvage)")
     }
 
+    @Test(arguments: folders)
+    func `a store of an older version is salvaged without its first page`(fixture: String) async throws {
+        try place(fixture)
+        let aside = try #require(
+            try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true)
+        )
+        let file = try FileHandle(forUpdating: URL(filePath: "\(aside.directory)/queue.sqlite"))
+        try file.write(contentsOf: Data(repeating: 0x55, count: 4096))
+        try file.close()
+        let salvage = try await OfflineQueue.salvage(aside.directory)
+        let (whole, found) = (
+            try Data(contentsOf: URL(filePath: aside.salvage.path)),
+            try Data(contentsOf: URL(filePath: salvage.path))
+        )
+        #expect(try ExportContent(found) == ExportContent(whole) && salvage.isWhole, "\(salvage)")
+    }
+
     // MARK: Delivery
 
     /// Opens the store of a fixture before its requests expire.

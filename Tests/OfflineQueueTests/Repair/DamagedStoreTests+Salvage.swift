@@ -163,7 +163,7 @@ extension DamagedStoreTests {
         async throws
     {
         let original = try await populated()
-        try overwrite(page: 1)
+        try change { $0 = Data(repeating: 0x55, count: $0.count) }
         let (aside, ids) = try await salvage(original)
         #expect(aside?.salvage.waiting == 0 && ids.isEmpty && aside?.salvage.notes.isEmpty == false)
     }
@@ -178,7 +178,7 @@ extension DamagedStoreTests {
             ?? .random(in: 0...9999)
         var generator = SeededGenerator(seed: seed)
         var (sound, saved): (Int, [Int]) = (0, [])
-        for round in 0..<CheckSize.choose(small: 3, medium: 6, full: 24) {
+        for round in 0..<CheckSize.choose(small: 4, medium: 8, full: 24) {
             let copy = TemporaryDirectory()
             try FileManager.default.copyItem(atPath: directory.path, toPath: copy.path)
             let test = DamagedStoreTests(copy)
@@ -193,18 +193,23 @@ extension DamagedStoreTests {
 
     static func damaged(_ data: Data, _ round: Int, _ generator: inout SeededGenerator) -> Data {
         var data = data
-        switch round % 3 {
+        switch round % 4 {
         case 0:
             for _ in 0..<8 { data[Int.random(in: 0..<data.count, using: &generator)] ^= 0xff }
         case 1:
             let start = Int.random(in: 4096..<data.count - 4096, using: &generator)
             data.replaceSubrange(start..<start + 4096, with: Data(repeating: 0, count: 4096))
-        default: data = data.prefix(Int.random(in: data.count / 2..<data.count, using: &generator))
+        case 2: data = data.prefix(Int.random(in: data.count / 2..<data.count, using: &generator))
+        default:
+            for page in [0, Int.random(in: 0..<data.count / 4096, using: &generator)] {
+                let bytes = (0..<4096).map { _ in UInt8.random(in: 0...255, using: &generator) }
+                data.replaceSubrange(page * 4096..<(page + 1) * 4096, with: bytes)
+            }
         }
         return data
     }
 
-    private init(_ directory: TemporaryDirectory) { self.directory = directory }
+    init(_ directory: TemporaryDirectory) { self.directory = directory }
 
     init() { directory = TemporaryDirectory() }
 

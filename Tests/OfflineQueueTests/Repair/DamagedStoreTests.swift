@@ -207,14 +207,6 @@ internal import Testing
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = \(change) WHERE name = 'request'"
     }
 
-    @Test func `requests lost with their table are counted`() async throws {
-        _ = try await populated()
-        try overwrite(page: try rootPages(of: directory)["request"]!)
-        let aside = try #require(try await OfflineQueue.setAside(directory: directory.path))
-        #expect(aside.salvage.counted == Self.count && aside.salvage.waiting < Self.count)
-        #expect(!aside.salvage.isWhole)
-    }
-
     @Test func `the damage marker is removed when a full check finds nothing`() async throws {
         _ = try await populated()
         let index = try rootPages(of: directory)["request_order"]!
