@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 extension MonitorCore {
     /// Looks up all names again after a change of the network or of the resolver configuration.
     ///
-    /// Names that are not reachable come first, because the budget delays the later ones.
+    /// Names that are not reachable come first, because the others wait for their turns.
     func resolveAll() {
         names.renew()
         changedNames = []
@@ -23,12 +23,17 @@ extension MonitorCore {
         }
     }
 
-    /// Looks up a name, now or when the budget allows it.
+    /// Looks up a name, now or when it is its turn.
     func resolve(_ name: WatchedName, _ cause: NameResolution.Cause = .schedule) {
         let isChanged = changedNames.remove(name.text) != nil
-        let lookup = names.request(name, isChanged && cause == .schedule ? .pathChange : cause, now: now)
-        if let lookup { start(lookup, of: name) }
+        names.request(name, isChanged && cause == .schedule ? .pathChange : cause, now: now)
+        startLookups(now: now)
         for target in targets(of: name) { wakeUps.set(target, target.nextDue) }
+    }
+
+    /// Starts the lookups whose turn it is.
+    func startLookups(now: BootInstant) {
+        while let name = names.takeNext(now: now) { start(name.resolution.begin(), of: name) }
     }
 
     private func targets(of name: WatchedName) -> [WatchedTarget] { name.targets.compactMap { targets[$0] } }

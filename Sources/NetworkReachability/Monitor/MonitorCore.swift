@@ -196,6 +196,7 @@ actor MonitorCore {
         }
         if hasRenewable { refreshMarked(.renewable, now: now) }
         for target in due { handleDue(target, now: now) }
+        startLookups(now: now)
         if addresses.isFilterDue(at: now) { narrowFilter() }
         finish()
         clocks?.assumeIsolated { $0.check() }
@@ -240,7 +241,8 @@ actor MonitorCore {
 
     private func setTimer() {
         let ownDue = earliest(earliest(addresses.filterDue, addresses.renewableDue), schedule.nextDue)
-        let due = earliest(earliest(reconnectDue, wakeUps.earliest), ownDue)!
+        let targetDue = earliest(wakeUps.earliest, names.nextTurn(now: now))
+        let due = earliest(earliest(reconnectDue, targetDue), ownDue)!
         // A timer that fires too early has no effect but to be set again. Each event postpones the confirmation, and
         // moving the timer every time would cost more.
         if let timer, timer.due <= due { return }

@@ -1,24 +1,24 @@
 internal import NetwatchEventLoop
 
-/// The watched names of a monitor, and the resources of their lookups: the resolver, the limit on refreshes, and the
-/// watch of the resolver configuration.
+/// The watched names of a monitor, and the resources of their lookups: the resolver, the turns of the lookups, and
+/// the watch of the resolver configuration.
 ///
 /// Confined to the monitor's thread.
 struct NameLookups {
     private let resolver: NameResolver
-    private var budget: LookupBudget
+    private var turns: LookupTurns
     private let interval: Duration
     private var watched: [String: WatchedName] = [:]
     /// `nil` until the first lookup.
     private var configurationWatch: ResolverConfigurationWatch?
 
     /// - Parameters:
-    ///   - perSecond: The maximum number of refreshes per second.
+    ///   - perSecond: The maximum number of lookups per second.
     ///   - interval: The refresh interval of a name.
     init(_ resolver: NameResolver, perSecond: Int, interval: Duration) {
         self.resolver = resolver
         self.interval = interval
-        budget = LookupBudget(perSecond: perSecond)
+        turns = LookupTurns(perSecond: perSecond)
     }
 
     /// All watched names.
@@ -53,22 +53,28 @@ struct NameLookups {
     mutating func remove(_ target: WatchKey, from name: WatchedName) {
         guard name.remove(target) else { return }
         watched[name.text] = nil
+        turns.remove(name.text)
         if let lookup = name.lookup { _ = resolver.abandon(lookup) }
     }
 
     /// Invalidates cached answers and lookups in progress, after a change of the network.
     func renew() { resolver.renew() }
 
-    /// Requests a lookup of a name.
-    ///
-    /// - Returns: The lookup to start now; `nil` if none is needed or if the budget delays it.
-    mutating func request(
-        _ name: WatchedName,
-        _ cause: NameResolution.Cause,
-        now: BootInstant
-    ) -> NameResolution.Lookup? {
-        name.resolution.request(cause, budget: &budget, now: now)
+    /// Requests a lookup of a name, which starts when it is its turn; see ``takeNext(now:)``.
+    mutating func request(_ name: WatchedName, _ cause: NameResolution.Cause, now: BootInstant) {
+        guard let kind = name.resolution.request(cause), turns.add(name.text, kind) else { return }
+        if kind == .first, let start = turns.lastFirstStart(now: now) {
+            name.resolution.noteFirstLookup(startsAt: start)
+        }
     }
+
+    /// Returns the next name whose lookup the caller must start now; `nil` if there is none.
+    mutating func takeNext(now: BootInstant) -> WatchedName? {
+        turns.takeNext(now: now).flatMap { watched[$0] }
+    }
+
+    /// Returns the time from which the next lookup may start; `nil` if no name waits for a lookup.
+    func nextTurn(now: BootInstant) -> BootInstant? { turns.opening(now: now) }
 
     /// Starts a lookup of a name. Abandons an earlier one.
     ///

@@ -53,11 +53,16 @@ extension PathMonitor {
         public var nameRefreshInterval: Duration = .seconds(30) {
             didSet { nameRefreshInterval = min(max(nameRefreshInterval, .seconds(1)), .seconds(3600)) }
         }
-        /// The maximum number of lookups per second, for all watched names together. Default: 20. Range: 1 to 10,000.
+        /// The maximum number of lookups per second, for all watched names together. Default: 6, which are 12 queries
+        /// (A and AAAA). Range: 1 to 10,000.
         ///
-        /// The first lookup of a name does not count. The defaults suffice for 600 names (20 per second for 30 s, see
-        /// ``nameRefreshInterval``). With more names, each name is refreshed less often.
-        public var nameLookupsPerSecond = 20 {
+        /// After a pause, at least 20 lookups may start at once, and in addition 100 first lookups of names, one of which
+        /// becomes possible again every 2 s. First lookups and refreshes take turns. A new name whose lookup cannot start
+        /// within 2 s gets its first status at once: `unknown`, or `notReachable` if this machine has no network.
+        ///
+        /// The defaults suffice for 180 names (6 per second for 30 s, see ``nameRefreshInterval``). With more names, each
+        /// name is refreshed less often.
+        public var nameLookupsPerSecond = 6 {
             didSet { nameLookupsPerSecond = min(max(nameLookupsPerSecond, 1), 10_000) }
         }
         /// The requested size of the notification socket's receive buffer, in bytes. Default: 4 MiB, enough for 5,000

@@ -1,27 +1,33 @@
 internal import NetwatchEventLoop
 
-/// The limit on the lookups per second that refresh the addresses of watched names. A pure value.
+/// The limit on the lookups per second of watched names. A pure value.
 ///
-/// Implements the generic cell rate algorithm (ITU-T I.371). Lookups are spread evenly. After a pause, the lookups of
-/// one second may start at once.
+/// Implements the generic cell rate algorithm (ITU-T I.371). Lookups are spread evenly. After a pause, some may start at
+/// once.
 struct LookupBudget: Sendable {
     typealias Instant = BootInstant
 
     private let spacing: Duration
-    private let burst: Duration
+    private let tolerance: Duration
     /// The time of the next lookup if all lookups were evenly spaced, without bursts.
     private var next: Instant?
 
-    /// - Parameter perSecond: The maximum number of lookups per second. Less than 1 counts as 1.
-    init(perSecond: Int) {
-        spacing = .seconds(1) / max(1, perSecond)
-        burst = .seconds(1) - spacing
+    /// - Parameters:
+    ///   - spacing: The time between two lookups at the maximum rate.
+    ///   - burst: The number of lookups that may start at once. Less than 1 counts as 1.
+    init(spacing: Duration, burst: Int) {
+        self.spacing = spacing
+        tolerance = spacing * (max(1, burst) - 1)
     }
 
-    /// Reserves a lookup. Returns the time when it may start, which is `now` or later.
-    mutating func reserve(now: Instant) -> Instant {
-        let due = max(next ?? now, now)
-        next = due + spacing
-        return max(now, due - burst)
+    /// Returns the time from which a lookup may start if the given number of lookups starts before it. The time may be
+    /// in the past.
+    func opening(after count: Int = 0, now: Instant) -> Instant {
+        max(next ?? now, now) + spacing * count - tolerance
+    }
+
+    /// Counts a lookup that starts now.
+    mutating func take(now: Instant) {
+        next = max(next ?? now, now) + spacing
     }
 }

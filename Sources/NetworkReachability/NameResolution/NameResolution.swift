@@ -37,8 +37,8 @@ struct NameResolution: Sendable {
     let name: String
     private let interval: Duration
     private(set) var addresses: [IPAddress] = []
-    /// The time of the next lookup. `nil` before the first lookup, and usually while a lookup is in progress: then only
-    /// a network change sets it.
+    /// The time of the next lookup. `nil` before the first lookup, while a lookup is in progress, and while one waits for
+    /// its turn.
     private(set) var due: Instant?
     /// The time until which the first status waits for the first lookup; `nil` once the status need not wait.
     private(set) var firstStatusDue: Instant?
@@ -50,8 +50,8 @@ struct NameResolution: Sendable {
     var isInProgress: Bool { current != nil }
     private var lastNumber: UInt64 = 0
     private var isRequestedAgain = false
-    /// Whether a lookup at `due` is reserved in the budget.
-    private var isReserved = false
+    /// Whether a lookup waits for its turn.
+    private var isWaiting = false
     private var consecutiveFailures = 0
     /// The number of consecutive answers without addresses.
     private var consecutiveAbsences = 0
@@ -76,34 +76,36 @@ struct NameResolution: Sendable {
         due.map { $0 <= now } ?? false
     }
 
-    /// Requests a lookup. Returns the lookup that the caller must start now; `nil` if it starts later.
+    /// Requests a lookup. Returns its kind if the caller must call ``begin()`` when a lookup of this kind may start;
+    /// `nil` if a lookup is in progress.
     ///
-    /// A lookup that must wait for the budget starts at ``due``. A request during a lookup takes effect when that
-    /// lookup has ended; after a network change, it replaces the lookup. The first lookup of a name needs no budget.
-    mutating func request(_ cause: Cause, budget: inout LookupBudget, now: Instant) -> Lookup? {
+    /// A request during a lookup takes effect when that lookup has ended; after a network change, the new lookup
+    /// replaces it.
+    mutating func request(_ cause: Cause) -> LookupTurns.Kind? {
         if cause != .schedule { forgetDelays() }
         // An answer from another network says nothing about this one.
         if cause == .networkChange { consecutiveAbsences = 0 }
-        // Only a network change reserves a lookup while another lookup is in progress. So a reserved lookup may replace
-        // the lookup that is in progress.
-        guard current == nil || cause == .networkChange || isReserved else {
+        // Only after a network change, a lookup waits while another one is in progress, which it replaces.
+        guard current == nil || cause == .networkChange || isWaiting else {
             isRequestedAgain = true
             return nil
         }
-        if !isReserved, lastNumber > 0 {
-            due = budget.reserve(now: now)
-            isReserved = true
-        }
-        guard due.map({ $0 <= now }) ?? true else { return nil }
-        return begin()
+        (due, isWaiting) = (nil, true)
+        return lastNumber == 0 ? .first : .refresh
     }
 
-    private mutating func begin() -> Lookup {
-        (due, isReserved, isRequestedAgain) = (nil, false, false)
+    /// Begins the lookup that waits for its turn. The caller must start it.
+    mutating func begin() -> Lookup {
+        (due, isWaiting, isRequestedAgain) = (nil, false, false)
         lastNumber += 1
         let lookup = Lookup(number: lastNumber)
         current = lookup
         return lookup
+    }
+
+    /// Ends the wait of the first status if the first lookup will not start before the end of that wait.
+    mutating func noteFirstLookup(startsAt start: Instant) {
+        if let due = firstStatusDue, start >= due { firstStatusDue = nil }
     }
 
     private mutating func forgetDelays() {
@@ -120,7 +122,7 @@ struct NameResolution: Sendable {
         current = nil
         firstStatusDue = nil
         take(outcome)
-        if !isReserved { due = now + delay.jittered(by: Self.jitter, random) }
+        if !isWaiting { due = now + delay.jittered(by: Self.jitter, random) }
         if isReachable == false { refreshesWhileUnreachable += 1 }
         defer { isRequestedAgain = false }
         return isRequestedAgain
@@ -166,7 +168,7 @@ struct NameResolution: Sendable {
         self.isReachable = isReachable
         if isReachable { return refreshesWhileUnreachable = 0 }
         guard wasReachable != false else { return }
-        if let due, !isReserved, consecutiveFailures == 0 { self.due = min(due, now + delay) }
+        if let due, consecutiveFailures == 0 { self.due = min(due, now + delay) }
     }
 
     /// Returns whether a status may be published: the first lookup has ended, or ``firstStatusDelay`` has passed.

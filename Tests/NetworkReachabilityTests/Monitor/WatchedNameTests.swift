@@ -289,6 +289,24 @@ struct WatchedNameTests {
         withExtendedLifetime(watch) {}
     }
 
+    @Test func `three thousand new names cause few lookups, and each name gets a status`() throws {
+        let testbed = try VethTestbed()
+        let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
+        let clock = TestClock()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.clock = clock.monitorClock
+        let monitor = PathMonitor(configuration: configuration, resolver: answers.resolver)
+        let watches = (0..<3000).map { number in
+            monitor.watch(.host(NetworkHost("host\(number).example")!)) { _ in }
+        }
+        let burst = LookupTurns.firstBurst + LookupTurns.burst
+        #expect(monitor.statistics.nameLookups <= burst)
+        clock.advance(by: .seconds(10))
+        // Six per second, and one more first lookup every 2 s.
+        #expect(monitor.statistics.nameLookups <= burst + 60 + 5)
+        #expect(!watches.contains { $0.status.verdict == .unknown(.resolving) })
+    }
+
     /// Advances the time of a monitor in steps of 1 s until `count` lookups have been made. Waits after each step for the
     /// lookups that have begun, which run on other threads.
     private func advance(

@@ -3,10 +3,10 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// A ``NameResolution`` with its lookup budget. The test ends each lookup with an outcome of its choice.
+/// A ``NameResolution`` with the turns of its lookups. The test ends each lookup with an outcome of its choice.
 private struct ScriptedResolution {
     var resolution: NameResolution
-    var budget = LookupBudget(perSecond: 20)
+    var turns = LookupTurns(perSecond: 20)
     let start = BootInstant.now
     var now: BootInstant
     /// The lookups that have not ended yet.
@@ -20,9 +20,19 @@ private struct ScriptedResolution {
     /// Requests a lookup. Returns whether it started immediately.
     @discardableResult
     mutating func ask(_ cause: NameResolution.Cause = .schedule) -> Bool {
-        guard let lookup = resolution.request(cause, budget: &budget, now: now) else { return false }
-        lookups.append(lookup)
-        return true
+        guard let kind = resolution.request(cause) else { return false }
+        turns.add(resolution.name, kind)
+        while let name = turns.takeNext(now: now) {
+            guard name == resolution.name else { continue }
+            lookups.append(resolution.begin())
+            return true
+        }
+        return false
+    }
+
+    /// Makes refreshes of other names wait.
+    mutating func wait(behind count: Int) {
+        for number in 0..<count { turns.add("other\(number).example", .refresh) }
     }
 
     /// Ends the oldest lookup. Returns whether another lookup must be requested.
@@ -172,12 +182,11 @@ private struct ScriptedResolution {
         #expect(name.delay == .seconds(1))
     }
 
-    @Test mutating func `after a network change, a running lookup is replaced when the budget allows`() throws
-    {
+    @Test mutating func `after a network change, a running lookup is replaced when the budget allows`() {
         name.ask()
-        for _ in 0..<40 { _ = name.budget.reserve(now: name.now) }
+        name.wait(behind: 20)
         #expect(name.ask(.networkChange) == false)
-        name.now = try #require(name.resolution.due)
+        name.now = name.now + .milliseconds(50)
         #expect(name.ask() == true)
         #expect(name.delay == nil)
     }
@@ -194,10 +203,10 @@ private struct ScriptedResolution {
 
     @Test mutating func `a lookup delayed by the budget starts once when it is due`() {
         name.answer("192.0.2.1")
-        for _ in 0..<30 { _ = name.budget.reserve(now: name.now) }
+        name.wait(behind: 30)
         #expect(name.ask(.pathChange) == false)
         #expect(name.ask(.networkChange) == false)
-        #expect(name.delay == .milliseconds(550))
+        #expect(name.delay == nil)
         name.now = name.now + .milliseconds(549)
         #expect(name.ask() == false)
         name.now = name.now + .milliseconds(1)
@@ -208,25 +217,14 @@ private struct ScriptedResolution {
         var waiting = ScriptedResolution()
         #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .milliseconds(1999)) == false)
         #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .seconds(2)) == true)
+        var crowded = ScriptedResolution()
+        crowded.resolution.noteFirstLookup(startsAt: crowded.start + .milliseconds(1999))
+        let waits = !crowded.resolution.mayHaveStatus(now: crowded.start)
+        crowded.resolution.noteFirstLookup(startsAt: crowded.start + .seconds(2))
+        let waitsNoLonger = crowded.resolution.mayHaveStatus(now: crowded.start)
+        #expect(waits && waitsNoLonger)
         var answered = ScriptedResolution()
         answered.answer(noAnswer)
         #expect(answered.resolution.mayHaveStatus(now: answered.start) == true)
-    }
-}
-
-@Suite struct LookupBudgetTests {
-    @Test func `the lookups of one second may start at once, and the others are spread evenly`() {
-        var budget = LookupBudget(perSecond: 20)
-        let start = BootInstant.now
-        let delays = (0..<25).map { _ in start.duration(to: budget.reserve(now: start)) }
-        #expect(delays.prefix(20).allSatisfy { $0 == .zero })
-        #expect(delays.suffix(5) == [50, 100, 150, 200, 250].map { .milliseconds($0) })
-    }
-
-    @Test func `ten thousand names share the budget evenly`() {
-        var budget = LookupBudget(perSecond: 20)
-        let start = BootInstant.now
-        let last = (0..<10_000).map { _ in budget.reserve(now: start) }.last!
-        #expect(start.duration(to: last) == .seconds(500) - .seconds(1))
     }
 }
