@@ -12,8 +12,12 @@ struct RateLimiter: Sendable {
     private var credits: [(taken: Moment, amount: Duration)] = []
 
     init(_ limit: RateLimit) {
-        interval = Duration.seconds(1) / limit.requestsPerSecond
-        tolerance = interval * (limit.burst - 1)
+        self.init(perSecond: limit.requestsPerSecond, burst: limit.burst)
+    }
+
+    init(perSecond: Double, burst: Int) {
+        interval = Duration.seconds(1) / perSecond
+        tolerance = interval * (burst - 1)
     }
 
     /// Returns a limiter with another rate and burst. It permits as many requests at once as this one does now, but at

@@ -154,7 +154,7 @@ extension Scheduler {
         slots.setStanding(standing, of: origin)
     }
 
-    private func reconnectDelay(after reconnects: Int) -> Duration {
+    func reconnectDelay(after reconnects: Int) -> Duration {
         settings.reconnectDelay.doubled(times: reconnects, upTo: settings.backoff.cap)
     }
 

@@ -140,6 +140,7 @@ extension Scheduler {
         guard let lane = lanes[id], lane.isIdle else { return schedule(id, now: now) }
         lanes[id] = nil
         timetable.set(id, to: nil)
+        turns.remove(id)
         windowEnds.set(id, to: nil)
         heldTimes.set(.lane(id), to: nil)
         forgetUnanswered(lane)

@@ -1,8 +1,8 @@
 // Decides when a lane may try requests, and how many.
 
 extension Scheduler {
-    /// Makes a lane wait for a slot if it may try a request now, or else for its next time in the timetable. Must be
-    /// called after every change of a lane or its gate.
+    /// Makes a lane wait for a slot, or first for a turn, if it may try a request now, or else for its next time in the
+    /// timetable. Must be called after every change of a lane or its gate.
     mutating func schedule(_ id: Int64, now: Moment) {
         guard let lane = lanes[id] else { return }
         let constraints = constraints(of: lane, now: now)
@@ -10,11 +10,11 @@ extension Scheduler {
         heldTimes.set(.lane(id), to: lane.distrustedUntil)
         let mayTry = mayTry(lane, now: now)
         if mayTry, constraints.isMet, passesPortalCheck(lane, now: now) {
-            join(lane)
+            joinInTurn(lane)
             // The window may close while the lane waits for a slot.
             timetable.set(id, to: constraints.until)
         } else {
-            slots.leave(id, of: lane.origin)
+            leave(lane)
             timetable.set(id, to: mayTry ? wake(lane, constraints) : wake(lane))
         }
     }
@@ -105,6 +105,7 @@ extension Scheduler {
         }
         if let reason = portalReason(lane) { return reason }
         if lane.inflight >= capacity(of: lane) { return reasonToQueue(behind: lane) }
+        if turns.contains(id) { return isGateDown(lane.endpoint) ? .notReachable : .laneClosed }
         guard slots.isWaiting(id, of: lane.origin) else { return nil }
         return slots.isThrottled(lane.origin) ? .rateLimited : .noFreeSlot
     }

@@ -61,6 +61,14 @@ package struct Scheduler: Sendable {
         /// The time after a delivery within which the next refusal is final. The server may have been deployed again since
         /// an earlier delivery.
         package var provenTime: Duration = .seconds(60)
+        /// The number of attempts per second to hosts that do not answer, in all lanes together. Each may cause two DNS
+        /// queries. With the 13 queries per second of the path monitor, this is less than 20.
+        package var unansweredRate = 3.0
+        /// The number of such attempts that may be made at once after a pause.
+        package var unansweredBurst = 32
+        /// The number of endpoints up to which attempts to hosts that do not answer need no turn. So few hosts cause few
+        /// attempts, because of the backoff of each lane.
+        package var turnsFromEndpoints = 64
         /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
 
@@ -240,6 +248,8 @@ package struct Scheduler: Sendable {
     var slots: OriginSlots
     /// The times for which lanes wait.
     var timetable = Timetable<Int64>()
+    /// The lanes that wait for their turn, because their hosts do not answer. A lane that has its turn waits for a slot.
+    var turns: AttemptTurns
     /// The times at which held requests are tried again. They need no slot, so that they come even if all slots are in use.
     var heldTimes = Timetable<HeldGroup>()
     /// The times of requests that are held for `auth`.
@@ -272,6 +282,7 @@ package struct Scheduler: Sendable {
         random = SplitMix64(seed: seed)
         slots = OriginSlots(limits: OriginSlots.Limits(settings))
         auth = AuthRetries(intervals: settings.authRetries)
+        turns = AttemptTurns(perSecond: settings.unansweredRate, burst: settings.unansweredBurst)
         opensAt = drawSpread(now: .zero)
     }
 
@@ -321,6 +332,7 @@ package struct Scheduler: Sendable {
         checkWindows(now: now, &actions)
         tryHeld(now: now, &actions)
         wakeLanes(now: now)
+        giveTurns(now: now)
         grantSlots(now: now, &actions)
         if !isStopped { actions += wantedProbes }
         wantedProbes = []
@@ -364,6 +376,7 @@ extension Scheduler {
         lanes[id]!.inflight += limit
         lanes[id]!.releasing = nil
         lanes[id]!.isRequested = false
+        lanes[id]!.hasTurn = false
         if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
         slots.leave(id, of: lane.origin)
         let retries = allowance(of: lane, limit: limit, now: now)
@@ -380,7 +393,8 @@ extension Scheduler {
     /// event can cause work.
     package func nextWake(now: Moment) -> Moment? {
         if isStopped { return nil }
-        let ofSlots = slots.isFull ? [] : [timetable.first, slots.rampEnd, slots.rateOpening]
+        let ofLanes = [timetable.first, nextTurn(now: now), slots.rampEnd, slots.rateOpening]
+        let ofSlots = slots.isFull ? [] : ofLanes
         return ([graces.first, windowEnds.first, heldTimes.first] + ofSlots).compactMap(\.self).min()
     }
 }

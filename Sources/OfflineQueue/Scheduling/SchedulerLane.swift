@@ -65,6 +65,8 @@ struct SchedulerLane: Hashable, Sendable {
     /// Whether a user or program asked for an attempt, with a flush or a release. The next claim may then take a retry
     /// even if the retry budget is used up.
     var isRequested = false
+    /// Whether the lane has its turn for an attempt, although its host does not answer (``AttemptTurns``).
+    var hasTurn = false
     /// The time until which the retry budget has postponed retries of the lane.
     var retriesPostponedUntil: Moment = .zero
     /// Whether the last attempt that counts as the server's failure got no response.
