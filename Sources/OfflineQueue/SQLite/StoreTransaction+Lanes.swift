@@ -110,15 +110,20 @@ extension StoreTransaction {
     /// Releases the requests of the selected lanes that are held for one of the reasons, and returns those of the lanes
     /// that have pending requests.
     mutating func release(_ reasons: Set<HoldReason>, in selection: LaneSelection) throws -> [LaneRecord] {
-        let selected = Set(try lanes(in: selection))
+        let selected = selection == .all ? nil : Set(try lanes(in: selection))
         for row in try rows(StoreStatements.lanesWithHeld) {
             let lane: Int64 = try row["lane_id"]
-            if selected.contains(lane) { try release(reasons, inLane: lane) }
+            if selected?.contains(lane) ?? true { try release(reasons, inLane: lane) }
         }
-        let busy = try rows(StoreStatements.busyLanes).map(StoredLane.init(row:))
-        return try busy.filter { selected.contains($0.id) }.map { try $0.record(in: self) }.filter {
-            $0.due != nil
+        // The rows are read one by one, because all of them together take several times the memory of the records.
+        let statement = "\(StoreStatements.busyLanes) AND \(Self.isSelected)"
+        let busy = try cursor(statement, Self.arguments(of: selection))
+        var records: [LaneRecord] = []
+        while let row = try busy.next() {
+            let record = try StoredLane(row: row).record(in: self)
+            if record.due != nil { records.append(record) }
         }
+        return records
     }
 
     /// Opens the selected lanes that servers closed with `Retry-After`.
