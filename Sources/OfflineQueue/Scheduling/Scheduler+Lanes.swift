@@ -105,7 +105,7 @@ extension Scheduler {
         }
         if let reason = portalReason(lane) { return reason }
         if lane.inflight >= capacity(of: lane) { return reasonToQueue(behind: lane) }
-        if turns.contains(id) { return isGateDown(lane.endpoint) ? .notReachable : .laneClosed }
+        if turns.contains(id) { return pathReason(lane) ?? .laneClosed }
         guard slots.isWaiting(id, of: lane.origin) else { return nil }
         return slots.isThrottled(lane.origin) ? .rateLimited : .noFreeSlot
     }
