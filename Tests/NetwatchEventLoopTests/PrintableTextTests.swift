@@ -27,7 +27,7 @@ internal import Testing
         // Equal scalars: equal strings may have different ones.
         #expect(Array(text.printable.unicodeScalars) == Array(printable.unicodeScalars))
         #expect(printable.printable.unicodeScalars.elementsEqual(printable.unicodeScalars))
-        #expect(text.printableLiteral.unicodeScalars.allSatisfy(\.isPrintable))
+        #expect(text.printableLiteral.unicodeScalars.allSatisfy { $0.isPrintable })
     }
 
     @Test(arguments: ["", "a ~", #"C:\u{41}\n"#, "bücher ✓ e\u{301} 日本 שלום 10\u{A0}kB 🇩🇪 𝔘"])

@@ -181,7 +181,7 @@ internal import Testing
             options.credential = "token"
             options.expectation = Expectation(contentType: "application/json")
             let request = QueueRequest(method: "POST", url: "\(Self.origin)/\(id)")
-            try await queue.enqueue(request, options: options)
+            _ = try await queue.enqueue(request, options: options)
         }
         try await wait("a", for: .dead, in: queue)
         let delayed = try await waitForDelay(of: "b", in: queue)

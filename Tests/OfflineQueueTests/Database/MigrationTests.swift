@@ -1,8 +1,9 @@
 internal import Foundation
 internal import GRDB
 internal import NetwatchTestSupport
-internal import OfflineQueue
 internal import Testing
+
+@testable internal import OfflineQueue
 
 /// Stores of earlier schema versions are opened without losing data.
 ///
