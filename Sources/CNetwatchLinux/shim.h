@@ -113,7 +113,6 @@ static inline int netwatch_clock_state(void) {
 static const unsigned int MFD_CLOEXEC = 1;
 static const unsigned int MFD_ALLOW_SEALING = 2;
 static const int F_ADD_SEALS = 1033;
-static const int F_GET_SEALS = 1034;
 static const int F_SEAL_SEAL = 1;
 static const int F_SEAL_SHRINK = 2;
 static const int F_SEAL_GROW = 4;

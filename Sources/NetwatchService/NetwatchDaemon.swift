@@ -160,13 +160,14 @@ package struct NetwatchDaemon: Sendable {
             queue: queue,
             defaults: defaults
         )
+        // Before the first reload, which stores its values, too.
+        if inUse.fallback == nil { await keep(configuration.values) }
         await state.reloads.use { await reload(parts) }
         async let _ = state.reloads.run(at: reloads)
         async let _ = reportProgress(of: state)
         let status = await announceReady(state)
         async let _ = reportStatus(of: state, after: status)
         await logEncryption(of: queue)
-        if inUse.fallback == nil { await keep(configuration.values) }
         let failure = await firstFailure(of: queue, until: stop)
         state.readiness.phase = .stopping
         logFailure(notifier.notify(.stopping))

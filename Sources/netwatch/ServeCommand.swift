@@ -192,12 +192,7 @@ struct ServeCommand: AsyncParsableCommand {
     private func startConfiguration(
         _ base: ServiceConfiguration
     ) throws(InvalidConfiguration) -> StartConfiguration {
-        let lastGood = LastGoodConfiguration(stateDirectory: base.stateDirectory)
-        var start = try StartConfiguration.reading(
-            file.files,
-            into: base,
-            replacedBy: Self.isWatchedByPerson ? nil : lastGood
-        )
+        var start = try StartConfiguration.reading(file.files, into: base, replacedBy: Self.lastGood(base))
         applyOptions(to: &start.configuration)
         return start
     }
@@ -206,7 +201,7 @@ struct ServeCommand: AsyncParsableCommand {
     private func configuration(
         _ base: ServiceConfiguration
     ) throws(InvalidConfiguration) -> ServiceConfiguration {
-        var configuration = try file.files.read(into: base).configuration
+        var configuration = try file.files.read(into: base, after: Self.lastGood(base)).configuration
         applyOptions(to: &configuration)
         return configuration
     }
@@ -216,6 +211,11 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.web = web ?? configuration.web
         configuration.logLevel = logLevel ?? configuration.logLevel
         pacing.apply(to: &configuration.queue)
+    }
+
+    /// Returns the last good configuration; `nil` if a person sees the faults.
+    private static func lastGood(_ base: ServiceConfiguration) -> LastGoodConfiguration? {
+        isWatchedByPerson ? nil : LastGoodConfiguration(stateDirectory: base.stateDirectory)
     }
 
     /// Whether a person can see the faults of the configuration now, and correct them. `INVOCATION_ID` and

@@ -42,7 +42,8 @@ internal import Testing
             output.contains("must stay free to store outcomes (`queue.limits.disk-reserve`)"),
             "\(output)"
         )
-        let advice = "so it refuses new ones; free some space, or reduce `queue.limits.disk-reserve`"
+        let advice =
+            "so it refuses large ones, and soon all; free some space, or reduce `queue.limits.disk-reserve`"
         let findings = ["the disk is full: ", "the disk of `\(disk.path)/queue` is full: "]
         #expect(
             findings.allSatisfy { finding in

@@ -85,7 +85,8 @@ internal import Testing
         try await unreadable.stop()
     }
 
-    @Test func `a default file that is missing since the last start is a fault until a reload`() async throws
+    @Test func `a default file that is missing since the last start is a fault until it exists again`()
+        async throws
     {
         let environment = ["CONFIGURATION_DIRECTORY": directory.path]
         try write("[queue]\ninflight = 3\n")
@@ -93,6 +94,8 @@ internal import Testing
         try #require(unlink(file) == 0)
         let service = try await service(environment, options: [])
         try await service.hasLogged("\(file): the file is missing; an empty file selects the defaults")
+        #expect(try await service.curl("/v1/reload -X POST").contains("configuration_refused"))
+        try write("")
         #expect(try await service.curl("/v1/reload -X POST").hasPrefix(#"{"hosts":0"#))
         try await service.stop()
         let next = try await self.service(environment, options: [])

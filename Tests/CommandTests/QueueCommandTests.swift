@@ -263,7 +263,10 @@ final class QueueFixture {
         #expect(nowhere.errors.first?.contains("no lane to the host `unknown.example`") == true)
         let stats = try await queue.run("stats")
         #expect(stats.output.contains("paused      the whole queue"), "\(stats.output)")
-        #expect(stats.output.contains("            127.0.0.1, no label, user \(geteuid())"), "\(stats.output)")
+        #expect(
+            stats.output.contains("            127.0.0.1, no label, user \(geteuid())"),
+            "\(stats.output)"
+        )
         #expect(stats.output.first?.hasPrefix("requests    ") == true, "\(stats.output)")
         #expect(stats.output.contains { $0.hasPrefix("waiting     2 requests, ") })
         #expect(try await queue.run("resume").ending == .exited(0))

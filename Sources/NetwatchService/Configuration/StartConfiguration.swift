@@ -13,9 +13,6 @@ package struct StartConfiguration: Sendable {
 
     /// Reads the files and variables. If they have a fault, reads the last good configuration instead. Blocks.
     ///
-    /// If the main file is missing, but the last good configuration was read from it, that is a fault, too: with the
-    /// defaults, the service would refuse its users and watch no hosts.
-    ///
     /// - Parameters:
     ///   - base: The settings that no file and no variable changes.
     ///   - lastGood: The last good configuration; `nil` to use only the files and variables.
@@ -27,8 +24,7 @@ package struct StartConfiguration: Sendable {
         replacedBy lastGood: LastGoodConfiguration?
     ) throws(InvalidConfiguration) -> StartConfiguration {
         do throws(InvalidConfiguration) {
-            let result = try files.read(into: base)
-            if let loss = lastGood?.lossOfMainFile(result) { throw loss }
+            let result = try files.read(into: base, after: lastGood)
             return StartConfiguration(
                 configuration: result.configuration,
                 fallback: nil,
@@ -57,6 +53,25 @@ package struct ConfigurationFallback: Hashable, Sendable {
         let others = faults.count > 1 ? "; other faults: \(faults.count - 1)" : ""
         let keys = ignoredKeys.map { "`\($0)`" }.joined(separator: ", ")
         return first + others + (keys.isEmpty ? "" : "; other changes that are ignored: \(keys)")
+    }
+}
+
+extension ConfigurationFiles {
+    /// Reads the files and variables. Blocks.
+    ///
+    /// If the main file is missing, but the last good configuration was read from it, that is a fault: with the defaults,
+    /// the service would refuse its users and watch no hosts.
+    ///
+    /// - Parameters:
+    ///   - base: The settings that no file and no variable changes.
+    ///   - lastGood: The last good configuration; `nil` to let the main file be missing.
+    package func read(
+        into base: ServiceConfiguration,
+        after lastGood: LastGoodConfiguration?
+    ) throws(InvalidConfiguration) -> Result {
+        let result = try read(into: base)
+        if let loss = lastGood?.lossOfMainFile(result) { throw loss }
+        return result
     }
 }
 

@@ -31,12 +31,13 @@ extension QueueSchema {
         -- In a UNIQUE constraint, two NULLs would be different.
         CREATE UNIQUE INDEX lane_key
             ON lane14 (scheme, host, port, label, mode, lane_constraints, ifnull(lane_submitter, -1));
-        -- The new lanes get new ids. Otherwise the number of a lane could be used for two lanes.
+        -- The submitter with most requests keeps the id of a lane, so that few rows of `request` change.
         DELETE FROM sqlite_sequence WHERE name = 'lane14';
         INSERT INTO sqlite_sequence (name, seq) SELECT 'lane14', seq FROM sqlite_sequence WHERE name = 'lane';
-        INSERT INTO lane14 (scheme, host, port, label, mode, lane_constraints, lane_submitter, not_before,
+        INSERT INTO lane14 (id, scheme, host, port, label, mode, lane_constraints, lane_submitter, not_before,
             is_paused, pauses_new, requests, bytes, closed_by, boot_not_before, closure)
-        SELECT scheme, host, port, label, mode, lane_constraints, submitter, not_before,
+        SELECT iif(row_number() OVER (PARTITION BY lane.id ORDER BY load.requests DESC, submitter) = 1, lane.id, NULL),
+            scheme, host, port, label, mode, lane_constraints, submitter, not_before,
             is_paused, is_paused, ifnull(load.requests, 0), ifnull(load.bytes, 0), closed_by, boot_not_before, closure
         FROM lane LEFT JOIN (
             SELECT lane_id, submitter, count(*) AS requests, sum(size) AS bytes FROM request GROUP BY lane_id, submitter
@@ -45,9 +46,12 @@ extension QueueSchema {
         UPDATE request SET lane_id = new.id FROM lane AS old JOIN lane14 AS new
             ON (new.scheme, new.host, new.port, new.label, new.mode, new.lane_constraints)
             = (old.scheme, old.host, old.port, old.label, old.mode, old.lane_constraints)
-            WHERE old.id = request.lane_id AND ifnull(lane_submitter, -1) = ifnull(request.submitter, -1);
+            WHERE old.id = request.lane_id AND ifnull(lane_submitter, -1) = ifnull(request.submitter, -1)
+            AND new.id <> request.lane_id;
         DROP TABLE lane;
         ALTER TABLE lane14 RENAME TO lane;
+        -- Finds the requests of a lane that may wait for others.
+        CREATE INDEX request_waits ON request (lane_id, seq) WHERE state IN ('blocked', 'held');
         CREATE TRIGGER request_counted AFTER INSERT ON request BEGIN
             UPDATE lane SET requests = requests + 1, bytes = bytes + NEW.size WHERE id = NEW.lane_id;
             UPDATE meta SET requests = requests + 1, bytes = bytes + NEW.size;

@@ -233,10 +233,13 @@ package enum StoreStatements {
         SELECT * FROM request WHERE \(rejected) AND credential IS :credential ORDER BY seq LIMIT :limit
         """
 
-    /// Selects the lanes of an origin. Index: the one on the key of a lane.
+    /// Selects the lanes of an origin that have requests which are held because of a credential. Indexes: the one on the
+    /// key of a lane, and `request_held`.
     static let lanesOfOrigin = """
         SELECT id, mode, is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane
-        WHERE (scheme, host, port) = (:scheme, :host, :port) AND requests > 0 ORDER BY id
+        WHERE (scheme, host, port) = (:scheme, :host, :port) AND requests > 0
+        AND EXISTS (SELECT 1 FROM request WHERE state = 'held' AND lane_id = lane.id AND hold_reason = 'auth')
+        ORDER BY id
         """
 
     /// Selects the next lanes with requests that are held because of a credential. Index: `request_held`.
@@ -321,7 +324,8 @@ package enum StoreStatements {
         """
 
     /// The requests for which the request `seq` waits: itself, its dependencies, and those before it in a FIFO lane
-    /// that have dependencies, and so on. Indexes: the primary key of `depends`, and `request_order`.
+    /// that have dependencies, and so on. Only requests that are blocked or held have dependencies. Indexes: the primary
+    /// key of `depends`, and `request_waits`.
     private static let needed = """
         WITH RECURSIVE needed (seq) AS (
             VALUES (:seq)
@@ -329,6 +333,7 @@ package enum StoreStatements {
             UNION SELECT (
                 SELECT ahead.seq FROM request AS ahead
                 WHERE ahead.lane_id = place.lane_id AND ahead.seq < place.seq
+                AND ahead.state IN ('blocked', 'held')
                 AND EXISTS (SELECT 1 FROM depends WHERE depends.seq = ahead.seq)
                 ORDER BY ahead.seq DESC LIMIT 1
             )

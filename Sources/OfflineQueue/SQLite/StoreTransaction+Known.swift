@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import Glibc
 
 /// Checks requests whose id is already stored. Only the same request may be enqueued again with a known id.
 extension StoreTransaction {
@@ -53,12 +54,13 @@ extension StoreTransaction {
     ///
     /// It is the same if both have the same submitter and the same content. Otherwise a user who knows the ids of an
     /// export could enqueue other requests with them, and the import would skip those of the export. The submitter of
-    /// the stored request is the one in the export, if the queue has written it, or the one of an earlier import.
+    /// the stored request is the one in the export, if the queue has written it, or the one of an earlier import: root,
+    /// or the user of the service.
     func conflict(of restored: RestoredRequest) throws -> String? {
         let archived = restored.archived
         guard let found = try row(Self.content, ["id": archived.id]) else { return nil }
         let owner: UInt32? = try found["submitter"]
-        guard [archived.submitter, restored.exportedSubmitter].contains(owner) else {
+        guard [archived.submitter, restored.exportedSubmitter, 0, geteuid()].contains(owner) else {
             let words = owner.map { "of the user \($0)" } ?? "without a submitter"
             return "the id belongs to a request \(words)"
         }

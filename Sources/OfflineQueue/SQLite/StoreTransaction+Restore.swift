@@ -19,13 +19,15 @@ extension StoreTransaction {
             return .restored
         }
         try checkCapacity(for: new)
-        let other = try waiting(like: restored, in: lane.id)
+        var (other, replaceKey) = (try waiting(like: restored, in: lane.id), archived.replaceKey)
+        // Requests of different users do not replace each other, also if an import gives them to one user.
+        if restored.exportedSubmitter != archived.submitter, other != nil { (other, replaceKey) = (nil, nil) }
         if let other {
             guard try other.row["created_at"] <= archived.created else { return .superseded }
             try move(other, by: .replaced)
         }
         let open = try openDependencies(archived.after)
-        let place = try insert(restored, lane: lane.id, replaceKey: archived.replaceKey)
+        let place = try insert(restored, lane: lane.id, replaceKey: replaceKey)
         try setState(of: restored, at: place, open: open)
         for dependency in open ?? [] { try depend(place, on: dependency) }
         if let other { try transferDependents(of: other.sequence, to: place) }

@@ -3,8 +3,13 @@
 /// After an outage or a deployment, a load balancer may refuse requests for some seconds, for example with 404. A refusal
 /// is therefore final only if the response before it was a delivery, or if its status was confirmed. Otherwise the first
 /// refusal with a status makes the status suspected. The refusal of an attempt that begins after a delay confirms the
-/// status, until the lane's next delivery or failure.
+/// status, until the lane's next failure. Deliveries that follow each other within a short time do not end it: they show
+/// that the server works, and refuses some requests.
 struct RefusalCheck: Hashable, Sendable {
+    /// The time after which a refusal is final although failures of the lane have prevented its confirmation: 5 min. No
+    /// deployment takes longer.
+    private static let longestConfirmation: Duration = .seconds(300)
+
     /// When the check began: with the lane's first request, its last delivery, its last failure, or the last outage.
     private(set) var since: Moment
     /// The end of the delay before an attempt that can confirm a refusal.
@@ -14,6 +19,10 @@ struct RefusalCheck: Hashable, Sendable {
     private var provenUntil: Moment?
     private var suspected: Set<Int> = []
     private var confirmed: Set<Int> = []
+    /// The statuses that were final because of the delivery before them. The next delivery confirms them.
+    private var proven: Set<Int> = []
+    /// When each status was refused first since the last delivery or outage.
+    private var firstRefused: [Int: Moment] = [:]
 
     init(since: Moment) {
         self.since = since
@@ -21,14 +30,25 @@ struct RefusalCheck: Hashable, Sendable {
 
     /// Records a delivery, after which the next refusal within `duration` is final.
     mutating func delivered(provenFor duration: Duration, now: Moment) {
+        let known = now - since <= duration ? confirmed.union(proven) : []
         self = RefusalCheck(since: now)
+        confirmed = known
         provenUntil = now + duration
+    }
+
+    /// Records a failure, after which refusals must be confirmed again.
+    mutating func failed(now: Moment) {
+        let first = firstRefused
+        self = RefusalCheck(since: now)
+        firstRefused = first
     }
 
     /// Makes the next refusal not final because of an earlier delivery. A failure of another lane concerns the same server,
     /// but does not delay the confirmations of this lane: otherwise a lane that fails again and again would delay them for
     /// ever.
-    mutating func forgetDelivery() { provenUntil = nil }
+    mutating func forgetDelivery() {
+        if provenUntil != nil { (provenUntil, confirmed) = (nil, []) }
+    }
 
     /// Records a refusal and returns whether it is final.
     ///
@@ -40,8 +60,15 @@ struct RefusalCheck: Hashable, Sendable {
     mutating func refused(with status: Int, began: Moment, delay: Duration, now: Moment) -> Bool {
         if let end = provenUntil {
             provenUntil = nil
-            if now < end { return true }
+            if now < end {
+                proven.insert(status)
+                return true
+            }
+            confirmed = []
         }
+        let first = firstRefused[status, default: now]
+        firstRefused[status] = first
+        guard now - first < Self.longestConfirmation else { return true }
         guard began >= since, !confirmed.contains(status) else { return confirmed.contains(status) }
         guard suspected.insert(status).inserted else {
             guard began >= confirmableFrom else { return false }

@@ -35,7 +35,7 @@ extension Scheduler {
         if let canary = lane.canary, epoch < canary.epoch { lane.canary!.older -= 1 }
         if effect.isFailure {
             slots.recordFailure(of: lane.origin)
-            lane.refusals = RefusalCheck(since: now)
+            lane.refusals.failed(now: now)
         }
         recordLoad(of: lane.origin, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
         if effect != .shortage { lane.shortages = 0 }

@@ -110,7 +110,7 @@ public struct QueuedRequest: Hashable, Sendable {
 
     /// The time at which a pending request is due, regardless of its lane.
     package let requestDue: Date?
-    var laneID: Int64?
+    let laneID: Int64?
     /// The id of the first request of the FIFO lane, if it is another one. For a blocked request, the id of its first
     /// dependency that is not delivered yet.
     let precedingID: String?

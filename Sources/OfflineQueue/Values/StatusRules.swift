@@ -3,8 +3,9 @@
 /// The article <doc:WhatFailuresMean> has the usual meanings. A status that neither list contains keeps its meaning.
 ///
 /// The lists do not apply to a response that meets ``EnqueueOptions/expectation``, nor to one that is treated as a captive
-/// portal's. They change neither the effect of a `Retry-After` nor the rule that a request which must not be sent twice
-/// (``EnqueueOptions/isAtMostOnce``) is held if the server may have applied it.
+/// portal's. They do not change the effect of a `Retry-After`. A request that must not be sent twice
+/// (``EnqueueOptions/isAtMostOnce``) and that the rules would retry is held, unless the status shows that the server has
+/// not applied it.
 public struct StatusRules: Hashable, Sendable {
     /// The statuses after which the request is retried: at most 32 ranges within 200 to 599. Default: none.
     ///

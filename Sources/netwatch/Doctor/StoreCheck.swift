@@ -62,7 +62,7 @@ struct StoreCheck {
     private static func fullDisk(_ disk: String, free: Int64, reserve: Int64) -> DoctorFinding {
         .problem(
             "\(disk) is full: \(ByteText.format(free)) are free, of which the service keeps "
-                + "\(ByteText.format(reserve)) for requests that it has accepted, so it refuses new ones",
+                + "\(ByteText.format(reserve)) for requests that it has accepted, so it refuses large ones, and soon all",
             advice: "free some space, or reduce `queue.limits.disk-reserve`"
         )
     }

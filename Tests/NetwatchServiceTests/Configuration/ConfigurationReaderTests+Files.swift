@@ -119,7 +119,11 @@ extension ConfigurationReaderTests {
     @Test func `each key has its own variable, which no other use has`() {
         let names = SettingTable.settings.map(\.variable)
         #expect(Set(names).count == names.count)
-        #expect(Set(names).isDisjoint(with: ServicePaths.variables + HostAlert.variables))
+        #expect(
+            Set(names).isDisjoint(
+                with: ServicePaths.variables + HookMessage.Variable.allCases.map(\.rawValue)
+            )
+        )
         #expect(names.contains("NETWATCH_ACCESS_QUOTA_STAGED_BYTES"))
     }
 

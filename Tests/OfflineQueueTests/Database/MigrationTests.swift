@@ -1,9 +1,8 @@
 internal import Foundation
 internal import GRDB
 internal import NetwatchTestSupport
+internal import OfflineQueue
 internal import Testing
-
-@testable internal import OfflineQueue
 
 /// Stores of earlier schema versions are opened without losing data.
 ///
@@ -192,29 +191,21 @@ internal import Testing
             try await SQLiteQueueStore(directory: now.path, clock: clock.clock)
         )
         let (held, filled) = (try await old.contents(), try await new.contents())
-        #expect(comparable(held) == comparable(filled))
+        #expect(held.filter(isCountedAlike) == filled.filter(isCountedAlike))
         #expect(held.map(\.summary.id) == filled.map(\.summary.id))
         #expect(Set(held.map(\.summary.state)) == Set(QueuedRequest.State.allCases))
         let (sent, expected) = (try await old.drain(), try await new.drain())
         #expect(sent.filter { $0.id != recounted } == expected.filter { $0.id != recounted })
         #expect(sent.map(\.id) == expected.map(\.id) && sent.count == 20)
         let ended = (try await old.contents(), try await new.contents())
-        #expect(comparable(ended.0) == comparable(ended.1))
+        #expect(ended.0.filter(isCountedAlike) == ended.1.filter(isCountedAlike))
     }
 
     /// The request of ``EveryState`` whose attempt was counted when the fixtures were written. Such an attempt, which
     /// ends in `held: auth`, is no longer counted.
     private let recounted = "held-auth"
 
-    /// Removes this request, and the ids of lanes: a migration gives new ones.
-    private func comparable(_ requests: [RequestDetails]) -> [RequestDetails] {
-        requests.filter { $0.summary.id != recounted }
-            .map { request in
-                var request = request
-                request.summary.laneID = nil
-                return request
-            }
-    }
+    private func isCountedAlike(_ request: RequestDetails) -> Bool { request.summary.id != recounted }
 
     /// A store that is verified or set aside may be damaged, so it is not migrated first.
     @Test func `a store of an older version is verified and salvaged without migration`() async throws {

@@ -262,6 +262,26 @@ final class Counter: Sendable {
         }
     }
 
+    @Test func `requests of different users with the same replace key are kept, whoever imports them`()
+        async throws
+    {
+        let data = try await withQueue(first) { queue, store in
+            for user: UInt32 in [7, 8] {
+                let request = try new("\(user)") {
+                    ($0.replaceKey, $0.submitter) = ("k", Submitter(user: user))
+                }
+                try await store.enqueue(request)
+            }
+            return try await queue.exported()
+        }
+        let path = try file(data, in: files)
+        try await withQueue(second) { queue, _ in
+            let result = try await queue.importRequests(from: path)
+            #expect(result.imported == 2 && result.superseded == 0)
+            #expect(try await queue.content().ids == ["7", "8"])
+        }
+    }
+
     @Test func `a request that finishes during the export of its body is marked as void`() async throws {
         let directory = first
         let queue = try await directory.openQueue(isStarted: false)

@@ -56,6 +56,9 @@ internal import Testing
             let steps = try await store.plan(of: sql)
                 .filter { step in names.contains { step.contains(" \($0) ") } }
             #expect(!steps.isEmpty && steps.allSatisfy { $0.hasPrefix("SEARCH ") }, "\(steps)")
+            // The requests of a FIFO lane that wait for no other are not read.
+            let ahead = steps.filter { $0.contains(" ahead ") }
+            #expect(ahead.allSatisfy { $0.contains("request_waits (lane_id=? AND seq<?") }, "\(steps)")
         }
         await store.close()
     }

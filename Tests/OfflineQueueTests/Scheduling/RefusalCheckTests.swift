@@ -41,6 +41,28 @@ internal import Testing
         )
     }
 
+    @Test func `a status that is refused between deliveries stays final while deliveries follow each other`()
+    {
+        var check = RefusalCheck(since: .zero)
+        check.delivered(provenFor: .seconds(60), now: .seconds(1))
+        let first = [refused(&check, began: 1, now: 2), refused(&check, began: 2, now: 3)]
+        check.delivered(provenFor: .seconds(60), now: .seconds(4))
+        let later = [
+            refused(&check, began: 4, now: 5), refused(&check, began: 5, now: 6),
+            refused(&check, 410, began: 6, now: 7),
+        ]
+        #expect(first == [true, false] && later == [true, true, false])
+    }
+
+    @Test func `failures delay the confirmation of a refusal for at most five minutes`() {
+        var check = RefusalCheck(since: .zero)
+        let results = stride(from: 0, through: 300, by: 60).map { second in
+            defer { check.failed(now: .seconds(second + 1)) }
+            return refused(&check, began: second, now: second)
+        }
+        #expect(results == [false, false, false, false, false, true])
+    }
+
     // MARK: Lanes
 
     private static let refusal = AttemptClassification(
