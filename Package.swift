@@ -245,8 +245,9 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// For the thread sanitizer, CI builds only the targets with concurrent code. `make nightly` builds all.
-if sanitizer == "thread", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
+// `make test`, and the thread sanitizer in CI, build the libraries and their tests. `make suites` and `make nightly` build
+// all targets.
+if Context.environment["NETWATCH_TARGETS"] == "libraries" {
     let omitted: Set = [
         "netwatch", "NetwatchTests", "CommandTests", "GuideTests", "ClientExample", "QueueExample",
         "FuzzNetlink",
