@@ -149,4 +149,8 @@ static inline int netwatch_forbid_core_dumps(void) {
     return prctl(4, 0, 0, 0, 0);
 }
 
+// memmem(3), a GNU extension. Its time is linear.
+extern void *memmem(
+    const void *haystack, unsigned long haystack_length, const void *needle, unsigned long needle_length);
+
 #endif

@@ -44,7 +44,7 @@ package struct Hook: Hashable, Sendable {
 extension Hook {
     /// Returns the key of each hook under which the history records what the hook has reported.
     ///
-    /// A hook keeps its key while its receiver, its events and its causes stay the same. A URL may contain a secret, so
+    /// A hook keeps its key while its receiver, its events, its causes and its hosts stay the same. A URL may contain a secret, so
     /// the keys are hashes.
     static func keys(of hooks: [Hook]) throws(QueueError) -> [String] {
         var counts: [String: Int] = [:]
@@ -65,7 +65,9 @@ extension Hook {
             }
         let events = events.map(\.rawValue).sorted(), causes = causes.map(\.rawValue).sorted()
         // Arguments cannot contain NUL, so different hooks have different texts.
-        let parts: [[String]] = [receiver, ["on"], events, ["causes"], causes]
+        let parts: [[String]] = [
+            receiver, ["on"], events, ["causes"], causes, ["hosts"], hosts?.sorted() ?? [],
+        ]
         return parts.joined().joined(separator: "\0")
     }
 }

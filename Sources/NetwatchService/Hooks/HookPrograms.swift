@@ -13,7 +13,7 @@ actor HookPrograms {
     private let slots = AsyncSemaphore(permits: HookPrograms.parallel)
     /// The runs of each program that have not ended, in their order.
     private var runs: [HookProgram: [Task<Void, Never>]] = [:]
-    private var isStopped = false
+    private(set) var isStopped = false
 
     init(logger: Logger) {
         self.logger = logger

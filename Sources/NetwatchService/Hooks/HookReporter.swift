@@ -192,6 +192,8 @@ package actor HookReporter {
     }
 
     private func report(_ alerts: [HostAlert], by state: HookState, now: HostTracker.Moment) async {
+        // The next run reports what this one cannot.
+        if case .program = state.hook.action, history != nil, await programs.isStopped { return }
         let messages = HookMessage.messages(for: alerts).filter { state.hook.events.contains($0.event) }
         let outages = alerts.map { (host: $0.host, outage: state.reported[$0.host]) }
         var records: [(record: HostHistory.HookMessageRecord, message: HookMessage)] = []

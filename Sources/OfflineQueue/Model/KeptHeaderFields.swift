@@ -41,8 +41,8 @@ package enum KeptHeaderFields {
     ]
 
     /// The fields of ``names`` that depend on each byte of the body. They are not kept if the stored body is a changed one:
-    /// a digest would also show whether a guess of the removed secret is right.
-    package static let ofExactBody: Set<String> = ["content-length", "content-digest", "repr-digest"]
+    /// a digest would also show whether a guess of the removed secret is right. Many servers use a digest as the ETag.
+    package static let ofExactBody: Set<String> = ["content-length", "content-digest", "etag", "repr-digest"]
 
     /// Returns the value of a field as the store keeps it; `nil` if the field is not kept.
     ///

@@ -35,6 +35,12 @@ package struct Redactor: Sendable {
     private static let longestEscape = 6
     private static let replacement = Array("REDACTED".utf8)
 
+    /// The maximum length of all secrets in bytes: 32 KiB. The time of a search grows with it, and a server can set cookies
+    /// of 200 KiB. If there are more, nothing is kept of texts and bodies.
+    private static let mostSecretBytes = 32 << 10
+
+    /// Whether all secrets can be searched for.
+    private let isSearchable: Bool
     private let texts: SecretSearch
     private let bodies: SecretSearch
     /// Whether bodies are kept at all.
@@ -44,15 +50,17 @@ package struct Redactor: Sendable {
     ///   - secrets: The secrets. Empty values are ignored.
     ///   - isBodyEncoded: Whether the body has a content coding, such as gzip, so that it cannot be searched.
     init(_ secrets: Set<Secret>, isBodyEncoded: Bool = false) {
+        isSearchable = secrets.reduce(0) { $0 + $1.value.utf8.count } <= Self.mostSecretBytes
+        let searched = isSearchable ? secrets : []
         func values(atLeast length: Int) -> Set<String> {
-            Set(secrets.map(\.value).filter { $0.utf8.count >= length })
+            Set(searched.map(\.value).filter { $0.utf8.count >= length })
         }
         texts = SecretSearch(values(atLeast: Self.minimumLengthInTexts))
         bodies = SecretSearch(values(atLeast: Self.minimumLengthInBodies))
         let hasShort = secrets.contains {
             $0.isCertain && 1..<Self.minimumLengthInBodies ~= $0.value.utf8.count
         }
-        keepsBodies = !hasShort && !(isBodyEncoded && bodies.longest > 0)
+        keepsBodies = isSearchable && !hasShort && !(isBodyEncoded && bodies.longest > 0)
     }
 
     /// The number of bytes that must be received after the kept part of a body, so that a secret at its end is found.
@@ -60,6 +68,9 @@ package struct Redactor: Sendable {
 
     /// Returns a text without the secrets.
     func text(_ text: String) -> String {
+        guard isSearchable else {
+            return text.isEmpty ? "" : String(decoding: Self.replacement, as: UTF8.self)
+        }
         guard texts.longest > 0 else { return text }
         let bytes = Array(text.utf8)
         let ranges = texts.ranges(in: bytes)

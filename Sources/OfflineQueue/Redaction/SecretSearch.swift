@@ -1,15 +1,20 @@
+internal import CNetwatchLinux
 internal import Glibc
 
 /// Finds secrets in a text: as they are, in Base64, and with escapes.
 ///
-/// The text is read once for all forms of all secrets, and once more for each kind of ``Escape`` that it contains, and
-/// for each pair of them.
+/// The text is read once for all short forms of all secrets and once for each long one, and as often again for each kind
+/// of ``Escape`` that it contains, and for each pair of them.
 struct SecretSearch: Sendable {
     /// The number of bytes at the beginning of a form by which forms are looked up, and the minimum length of a form.
     private static let keyLength = 4
+    /// The length in bytes from which a form is searched for alone, in a time that depends only on the length of the
+    /// text. A server chooses its cookies, and could otherwise make all of them almost match at each position of a text.
+    private static let longForm = 32
 
-    /// The forms by their first bytes, the longest first.
+    /// The short forms by their first bytes, the longest first.
     private var forms: [UInt32: [[UInt8]]] = [:]
+    private var longForms: [[UInt8]] = []
     /// For each byte value, the positions of a key at which a form has it, as bits: most positions of a text need no
     /// look-up.
     private var keyBytes = [UInt8](repeating: 0, count: 256)
@@ -28,14 +33,15 @@ struct SecretSearch: Sendable {
     }
 
     private mutating func add(_ form: [UInt8]) {
+        longest = max(longest, form.count)
+        guard form.count < Self.longForm else { return longForms.append(form) }
         forms[Self.key(form), default: []].append(form)
         for position in 0..<Self.keyLength { keyBytes[Int(form[position])] |= 1 << UInt8(position) }
-        longest = max(longest, form.count)
     }
 
     /// Returns the ranges of a text that contain secrets, in order. They do not overlap.
     func ranges(in text: [UInt8]) -> [Range<Int>] {
-        guard !forms.isEmpty else { return [] }
+        guard longest > 0 else { return [] }
         let text = UnescapedText(text)
         var found = matches(in: text)
         // A server may repeat a URL in JSON, or a query within the query of another URL, so escapes may be nested.
@@ -57,11 +63,28 @@ struct SecretSearch: Sendable {
                 guard let length = lengthOfForm(at: start, in: bytes) else { continue }
                 found.append(text.original(of: start..<start + length))
             }
+            for form in longForms {
+                found += Self.matches(of: form, in: bytes).map { text.original(of: $0) }
+            }
             return found
         }
     }
 
-    /// Returns the length of the longest form at a position; `nil` if there is none.
+    private static func matches(of form: [UInt8], in bytes: UnsafeBufferPointer<UInt8>) -> [Range<Int>] {
+        guard let base = bytes.baseAddress else { return [] }
+        var found: [Range<Int>] = []
+        var start = 0
+        while start + form.count <= bytes.count,
+            let match = memmem(base + start, UInt(bytes.count - start), form, UInt(form.count))
+        {
+            let place = UnsafeRawPointer(match) - UnsafeRawPointer(base)
+            found.append(place..<place + form.count)
+            start = place + form.count
+        }
+        return found
+    }
+
+    /// Returns the length of the longest short form at a position; `nil` if there is none.
     private func lengthOfForm(at start: Int, in bytes: UnsafeBufferPointer<UInt8>) -> Int? {
         guard
             (0..<Self.keyLength).allSatisfy({ keyBytes[Int(bytes[start + $0])] & 1 << UInt8($0) != 0 }),

@@ -3,6 +3,9 @@ internal import GRDB
 
 /// The values of a row in the [record format](https://www.sqlite.org/fileformat2.html#record_format) of SQLite.
 struct Record {
+    /// SQLite's default limit (`SQLITE_MAX_COLUMN`).
+    private static let mostColumns = 2000
+
     let values: [DatabaseValue]
 
     /// - Returns: `nil` if the bytes are not exactly one record, or if a text is not valid UTF-8.
@@ -14,7 +17,9 @@ struct Record {
         var (types, content) = (ByteReader(codes), header)
         var values: [DatabaseValue] = []
         while !types.isAtEnd {
-            guard let type = types.varint(), let value = Self.value(of: type, &content) else { return nil }
+            guard values.count < Self.mostColumns, let type = types.varint(),
+                let value = Self.value(of: type, &content)
+            else { return nil }
             values.append(value)
         }
         guard content.isAtEnd else { return nil }

@@ -66,7 +66,16 @@ struct TreePage {
     /// The records of the page, in the order of their keys; `nil` for a cell that is not valid. Only the interior pages
     /// of tables contain no records.
     var cells: [Cell?] {
-        kind == .interiorTable ? [] : offsets.map { cell(at: kind.isInterior ? $0 + 4 : $0) }
+        guard kind != .interiorTable else { return [] }
+        // The cells of a page do not overlap. Otherwise a small file could contain gigabytes of records.
+        var room = bytes.count
+        return offsets.map { offset in
+            guard let cell = cell(at: kind.isInterior ? offset + 4 : offset), cell.local.count <= room else {
+                return nil
+            }
+            room -= cell.local.count
+            return cell
+        }
     }
 
     private func cell(at offset: Int) -> Cell? {

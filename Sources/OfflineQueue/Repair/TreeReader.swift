@@ -8,10 +8,13 @@ struct TreeReader {
 
     private let pages: DatabasePages
     private var isRead: [Bool]
+    /// The number of overflow pages that can still be read.
+    private let overflow: OverflowBudget
 
     init(_ pages: DatabasePages) {
         self.pages = pages
         isRead = [Bool](repeating: false, count: pages.count + 1)
+        overflow = OverflowBudget(pages: pages.count)
     }
 
     /// Reads the records of a tree, and skips what is damaged.
@@ -113,11 +116,26 @@ struct TreeReader {
         var (bytes, next) = ([UInt8](cell.local), cell.overflow)
         bytes.reserveCapacity(cell.size)
         while bytes.count < cell.size {
-            guard let page = pages.page(next) else { return nil }
+            guard overflow.takePage(), let page = pages.page(next) else { return nil }
             next = Int(page.number(at: 0))
             bytes += page[4...].prefix(cell.size - bytes.count)
         }
         return next == 0 ? bytes : nil
+    }
+}
+
+/// Limits how many overflow pages are read. An undamaged one belongs to one record, which is read at most four times.
+/// Damaged ones may follow each other in a circle.
+private final class OverflowBudget {
+    private var left: Int
+
+    init(pages: Int) {
+        left = 4 * pages
+    }
+
+    func takePage() -> Bool {
+        left -= 1
+        return left >= 0
     }
 }
 

@@ -6,8 +6,7 @@
 /// status, until the lane's next failure. Deliveries that follow each other within a short time do not end it: they show
 /// that the server works, and refuses some requests.
 struct RefusalCheck: Hashable, Sendable {
-    /// The time after which a refusal is final although failures of the lane have prevented its confirmation: 5 min. No
-    /// deployment takes longer.
+    /// The time after which failures of the lane no longer prevent a confirmation: 5 min.
     private static let longestConfirmation: Duration = .seconds(300)
 
     /// When the check began: with the lane's first request, its last delivery, its last failure, or the last outage.
@@ -23,6 +22,8 @@ struct RefusalCheck: Hashable, Sendable {
     private var proven: Set<Int> = []
     /// When each status was refused first since the last delivery or outage.
     private var firstRefused: [Int: Moment] = [:]
+    /// From when an attempt confirms a status although the lane fails again and again.
+    private var lateFrom: [Int: Moment] = [:]
 
     init(since: Moment) {
         self.since = since
@@ -38,9 +39,9 @@ struct RefusalCheck: Hashable, Sendable {
 
     /// Records a failure, after which refusals must be confirmed again.
     mutating func failed(now: Moment) {
-        let first = firstRefused
+        let (first, late) = (firstRefused, lateFrom)
         self = RefusalCheck(since: now)
-        firstRefused = first
+        (firstRefused, lateFrom) = (first, late)
     }
 
     /// Makes the next refusal not final because of an earlier delivery. A failure of another lane concerns the same server,
@@ -68,7 +69,9 @@ struct RefusalCheck: Hashable, Sendable {
         }
         let first = firstRefused[status, default: now]
         firstRefused[status] = first
-        guard now - first < Self.longestConfirmation else { return true }
+        guard now - first < Self.longestConfirmation else {
+            return isLateFinal(status, began: began, delay: delay, now: now)
+        }
         guard began >= since, !confirmed.contains(status) else { return confirmed.contains(status) }
         guard suspected.insert(status).inserted else {
             guard began >= confirmableFrom else { return false }
@@ -76,6 +79,15 @@ struct RefusalCheck: Hashable, Sendable {
             return true
         }
         confirmableFrom = now + delay
+        return false
+    }
+
+    /// Returns whether a refusal is final although failures have prevented its confirmation for long: if another attempt
+    /// follows, failures between the two no longer matter.
+    private mutating func isLateFinal(_ status: Int, began: Moment, delay: Duration, now: Moment) -> Bool {
+        if let from = lateFrom[status], now - from < Self.longestConfirmation { return began >= from }
+        confirmableFrom = now + delay
+        lateFrom[status] = confirmableFrom
         return false
     }
 }

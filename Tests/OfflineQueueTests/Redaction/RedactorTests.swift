@@ -139,6 +139,16 @@ internal import Testing
         #expect(Set(lengths) == [516 - redactor.lookahead] && redactor.lookahead >= 6 * secret.count)
     }
 
+    @Test func `long secrets are found, and nothing is kept if all together are too long`() {
+        func redactor(_ values: [String]) -> Redactor {
+            Redactor(Set(values.map { Redactor.Secret(value: $0, isCertain: true) }))
+        }
+        let values = (0..<50).map { String(repeating: "a", count: 600) + "\($0)" }
+        #expect(redacted("<\(values[49])>", by: redactor(values)) == "<REDACTED>")
+        let tooLong = redactor(values + [String(repeating: "b", count: 5000)])
+        #expect(tooLong.text("a text") == "REDACTED" && redacted("a body", by: tooLong).isEmpty)
+    }
+
     @Test func `the limit applies after the replacement`() {
         let redactor = redactor("12345678")
         func kept(_ body: String) -> Redactor.KeptBody {

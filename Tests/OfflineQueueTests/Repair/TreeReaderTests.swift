@@ -46,6 +46,21 @@ internal import Testing
         try database.close()
     }
 
+    /// The content of a small hostile file must not be multiplied.
+    @Test func `cells that overlap are read only as far as they fit into their page`() throws {
+        let cell: [UInt8] = [61, 1, 3, 0x81, 0] + [UInt8](repeating: 7, count: 58)
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let (start, count) = (4096 - cell.count, 1900)
+        bytes.replaceSubrange(0..<8, with: [13, 0, 0, UInt8(count >> 8), UInt8(count & 0xff), 0, 0, 0])
+        for index in 0..<count {
+            bytes[8 + 2 * index] = UInt8(start >> 8)
+            bytes[9 + 2 * index] = UInt8(start & 0xff)
+        }
+        bytes.replaceSubrange(start..., with: cell)
+        let cells = try #require(TreePage(bytes, number: 2)).cells
+        #expect(cells.count == count && cells.count { $0 != nil } == 4096 / 61)
+    }
+
     /// Adds rows with values of all sizes of integers, and texts and blobs around the sizes at which a record gets its
     /// first and its second overflow page.
     private static func fill(_ database: Database) throws {
