@@ -200,7 +200,7 @@ internal import Testing
         try await service.hasLogged("host `first` is down (local)")
         _ = try write(host.replacing("NAME", with: "second") + hook + "hosts = [\"third\"]\n")
         service.process.signal(SIGHUP)
-        try await service.hasLogged("\(file):7:1: hook: `hosts`: there is no host with the name `third`")
+        try await service.hasLogged("\(file):8:1: hook: `hosts`: there is no host with the name `third`")
         try await service.hasLogged("the service keeps the old values")
         _ = try write(host.replacing("NAME", with: "second") + hook)
         service.process.signal(SIGHUP)

@@ -44,8 +44,8 @@ package struct Hook: Hashable, Sendable {
 extension Hook {
     /// Returns the key of each hook under which the history records what the hook has reported.
     ///
-    /// A hook keeps its key while its receiver, its events, its causes and its hosts stay the same. A URL may contain a secret, so
-    /// the keys are hashes.
+    /// A hook keeps its key while its receiver, its events, its causes and its hosts stay the same. A URL may contain a
+    /// secret, so the keys are hashes.
     static func keys(of hooks: [Hook]) throws(QueueError) -> [String] {
         var counts: [String: Int] = [:]
         var keys: [String] = []
