@@ -158,7 +158,7 @@ internal import Testing
         #expect(isClean, "\(text)")
         #expect(body == response.body && !response.isTruncated)
         let fields = Dictionary(uniqueKeysWithValues: response.headers.map { ($0.name, $0.value) })
-        #expect(fields == ["X-Request-Id": "REDACTED", "Etag": "v1"])
+        #expect(fields == ["X-Request-Id": "REDACTED"], "the others depend on the exact body")
         await queue.stop()
         // The middle of the secret, and of its Base64 form after `x:Bearer `.
         for part in ["token/01", "a2VuLzAx"] {
