@@ -61,7 +61,8 @@ internal import Testing
         resolver.renew()
         resolver.resolve("a.example", completion: note("after"))
         try await answered.wait { $0.count == 3 }
-        #expect(answered.values == ["before 192.0.2.2", "joined 192.0.2.2", "after 192.0.2.2"])
+        // The new lookup may have ended before the last call, which then has its answer first.
+        #expect(answered.values.sorted() == ["after 192.0.2.2", "before 192.0.2.2", "joined 192.0.2.2"])
         gate.open()
         #expect(asked.values == ["a.example", "a.example"])
     }
