@@ -3,7 +3,7 @@
 /// Waiting tasks get a permit in the order in which they arrived. If tasks of several groups wait, the groups take turns,
 /// so that a group with many tasks does not delay the others.
 package final class AsyncSemaphore: Sendable {
-    /// Whom a task belongs to, for example the id of a user; `nil` is a group, too.
+    /// The group of a task, for example the id of its user; `nil` is a group, too.
     package typealias Group = UInt32?
 
     private struct Waiter {

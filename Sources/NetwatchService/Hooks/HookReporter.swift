@@ -182,7 +182,7 @@ package actor HookReporter {
 
     /// Calls a function when the earlier calls have returned, so that messages are stored in the order of the changes.
     private func afterLastReport(_ body: @escaping @Sendable () async -> Void) async {
-        // The database refuses to write in a cancelled task, so this is a task of its own.
+        // The database refuses to write in a cancelled task, so this is a separate task.
         let report = Task { [lastReport] in
             await lastReport?.value
             await body()

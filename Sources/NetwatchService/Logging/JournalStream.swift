@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 /// for a short time, and the lines are lost. Later lines say how many entries.
 final class JournalStream: Sendable {
     private struct State {
-        /// Whether the last call has waited in vain. Until a call succeeds, calls do not wait.
+        /// Whether the last call has waited without success. Until a call succeeds, calls do not wait.
         var isStalled = false
         /// Whether a part of a line was written that has no end.
         var isCut = false

@@ -333,7 +333,7 @@ package actor HostMonitor {
 
     /// Writes the batch after all earlier ones, because the order of the changes matters.
     private func write() async {
-        // The database refuses to write in a cancelled task, so this is a task of its own.
+        // The database refuses to write in a cancelled task, so this is a separate task.
         let task = Task { [lastWrite] in
             await lastWrite?.value
             await writeBatch()

@@ -7,8 +7,8 @@ struct StatusPage {
     /// The newest first.
     let outages: [HostHistory.Outage]
     let closedLanes: [ControlMessage.ClosedLane]
-    /// Whether the page names the origins of the closed lanes. If not, it has only their number: the origins show to whom
-    /// other users send requests.
+    /// Whether the page names the origins of the closed lanes. If not, it has only their number: the origins show which
+    /// servers other users send requests to.
     let namesOrigins: Bool
     /// Whether the history can be recorded.
     let hasHistory: Bool

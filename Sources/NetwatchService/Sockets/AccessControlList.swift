@@ -8,7 +8,7 @@ internal import NetwatchEventLoop
 /// (linux/posix_acl.h and linux/posix_acl_xattr.h): a version of 4 bytes, and 8 bytes for each entry, little-endian.
 /// libacl writes the same bytes, but would be another library to build with and to install.
 struct AccessControlList: Hashable {
-    /// Whom an entry concerns. The raw values are those of linux/posix_acl.h.
+    /// The users that an entry concerns. The raw values are those of linux/posix_acl.h.
     enum Tag: UInt16 {
         case owner = 0x01
         case user = 0x02

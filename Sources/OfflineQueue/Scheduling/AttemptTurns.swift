@@ -8,7 +8,7 @@
 struct AttemptTurns: Sendable {
     /// A group of lanes.
     struct Group: Hashable, Sendable {
-        /// The user to whom the lanes belong.
+        /// The user who has submitted the requests of the lanes.
         let submitter: UInt32?
         /// Whether the origins of the lanes have responded before, and not only long ago; see ``OriginStanding``.
         let hasResponded: Bool
