@@ -103,8 +103,9 @@ extension AttemptOutcome {
 
 /// A gate that reports every host as not reachable, so that a running queue sends nothing.
 struct ClosedGate: HostGate {
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        AsyncStream { $0.yield(.down(.noRoute)) }
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)? {
+        report(.down(.noRoute))
+        return nil
     }
 }
 

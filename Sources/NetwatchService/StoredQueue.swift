@@ -73,7 +73,7 @@ package struct StoredQueue: Sendable {
 
 /// A gate that reports no state, because nothing is sent.
 private struct NoGate: HostGate {
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        AsyncStream { $0.finish() }
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)? {
+        nil
     }
 }

@@ -9,8 +9,9 @@ struct LocalGate: HostGate {
         interface: PathInterface(kind: .loopback, isMetered: false)
     )
 
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        AsyncStream { $0.yield(Self.state) }
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)? {
+        report(Self.state)
+        return nil
     }
 
     func state(of endpoint: Endpoint) async -> GateState? { Self.state }

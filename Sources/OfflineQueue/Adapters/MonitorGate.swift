@@ -5,21 +5,16 @@ struct MonitorGate: HostGate {
     let monitor: PathMonitor
     var metered = MeteredInterfaces(patterns: [])
 
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            guard let host = NetworkHost(endpoint.host) else {
-                // A URL may contain a host that the monitor does not accept. The queue tries requests to such a host
-                // without knowing whether there is a path.
-                continuation.yield(.unknown)
-                return
-            }
-            var options = PathOptions()
-            options.port = UInt16(exactly: endpoint.port)
-            let watch = monitor.watch(.host(host), options: options) { [metered] in
-                continuation.yield(GateState($0, metered))
-            }
-            continuation.onTermination = { _ in watch.cancel() }
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)? {
+        guard let host = NetworkHost(endpoint.host) else {
+            // A URL may contain a host that the monitor does not accept. The queue tries requests to such a host without
+            // knowing whether there is a path.
+            report(.unknown)
+            return nil
         }
+        var options = PathOptions()
+        options.port = UInt16(exactly: endpoint.port)
+        return monitor.watch(.host(host), options: options) { [metered] in report(GateState($0, metered)) }
     }
 
     func state(of endpoint: Endpoint) async -> GateState? {
@@ -33,6 +28,8 @@ struct MonitorGate: HostGate {
         }
     }
 }
+
+extension PathWatch: GateWatch {}
 
 extension GateState {
     fileprivate init(_ status: PathStatus, _ metered: MeteredInterfaces) {

@@ -3,13 +3,24 @@ package import NetworkReachability
 /// The interface through which the queue learns which hosts are reachable, at the ports to which it connects.
 /// ``MonitorGate`` implements it with the path monitor.
 package protocol HostGate: Sendable {
-    /// Returns a stream of an endpoint's states: the current one first, as soon as it is known, and then each change.
-    /// Only the newest state is buffered. The stream ends when its consumer's task is cancelled.
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState>
+    /// Reports the states of an endpoint: the current one first, as soon as it is known, and then each change. Does not
+    /// wait.
+    ///
+    /// - Parameter report: Called on any thread, one call at a time, possibly before this function returns. It returns
+    ///   soon.
+    /// - Returns: The watch, which lasts until it is cancelled or released. `nil` if there is nothing to end, because the
+    ///   state never changes.
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)?
 
     /// Returns the current state of a watched endpoint, determined by new lookups in the kernel. Returns `nil` if the
-    /// lookups are not possible; the last state from ``watch(_:)`` then applies.
+    /// lookups are not possible; the last state from ``watch(_:report:)`` then applies.
     func state(of endpoint: Endpoint) async -> GateState?
+}
+
+/// A watch of an endpoint's states. It lasts until it is cancelled or released.
+package protocol GateWatch: AnyObject, Sendable {
+    /// Ends the watch. A report that is just being made may still follow.
+    func cancel()
 }
 
 extension HostGate {

@@ -75,14 +75,9 @@ extension OfflineQueue {
         case .release(let release): Task { await self.release(release) }
         case .restartStalled(let endpoint): sender.restartStalled(to: endpoint)
         case .endLost(let endpoint, let begunBefore): endAttempts(to: endpoint, begunBefore: begunBefore)
-        case .watch(let endpoint):
-            watches[endpoint] = Task { [gate] in
-                for await state in gate.watch(endpoint) where !Task.isCancelled {
-                    self.handle(.gate(endpoint, state))
-                }
-            }
+        case .watch(let endpoint): watch(endpoint)
         case .unwatch(let endpoint):
-            watches.removeValue(forKey: endpoint)?.cancel()
+            watches.removeValue(forKey: endpoint)?.end()
             portalProbes.removeValue(forKey: endpoint)?.cancel()
         case .probePortal(let endpoint, let probe): probePortal(endpoint, probe)
         }

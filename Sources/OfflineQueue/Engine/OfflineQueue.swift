@@ -198,7 +198,10 @@ public actor OfflineQueue {
     /// The number of changes of each credential since the queue was opened.
     var credentialChanges: [String: Int] = [:]
     var claimsInProgress = 0
-    var watches: [Endpoint: Task<Void, Never>] = [:]
+    var watches: [Endpoint: EndpointWatch] = [:]
+    /// The number of the last watch.
+    var lastWatch: UInt64 = 0
+    nonisolated let gateChanges = GateChanges()
     /// The latest probe for captive portals of each watched endpoint.
     var portalProbes: [Endpoint: Task<Void, Never>] = [:]
     var timer: (moment: Moment, task: Task<Void, Never>)?
@@ -306,7 +309,8 @@ extension OfflineQueue {
         // `stop()` may have been called meanwhile.
         guard phase == .running else { return }
         backgroundTasks += [
-            Task { await self.followChanges() }, Task { await self.sweep() },
+            Task { await self.followChanges() }, Task { await self.followGates() },
+            Task { await self.sweep() },
             Task { await self.keepLeases() },
             Task { await self.sweepSpool() }, Task { await self.reseal() }, Task { await self.watchStore() },
         ]
@@ -355,7 +359,7 @@ extension OfflineQueue {
         guard phase != .stopped else { return }
         phase = .stopped
         handle(.stop)
-        for watch in watches.values { watch.cancel() }
+        for watch in watches.values { watch.end() }
         for probe in portalProbes.values { probe.cancel() }
         for chore in backgroundTasks { chore.cancel() }
         for tag in tagHandlers.values { tag.task?.cancel() }

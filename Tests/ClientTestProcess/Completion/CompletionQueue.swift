@@ -139,7 +139,8 @@ final class SharedGenerator: Sendable {
 }
 
 struct OpenGate: HostGate {
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        AsyncStream { $0.yield(.reachable(generation: 1)) }
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)? {
+        report(.reachable(generation: 1))
+        return nil
     }
 }

@@ -2,8 +2,9 @@ internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTestSupport
-internal import OfflineQueue
 internal import Testing
+
+@testable internal import OfflineQueue
 
 /// Credentials of requests whose paths are probed for captive portals.
 @Suite(.timeLimit(.minutes(5))) struct PortalCredentialTests {
@@ -72,9 +73,9 @@ internal import Testing
         try await enqueue("a", to: server.url + "/a", credential: "token", in: queue)
         (try await portals.nextProbe()).end(.clear)
         try await calls.wait { $0.count == 1 }
-        gate.turn(.reachable(generation: 2))
-        // The watch asks for a third state when the queue has handled the second one.
-        try await gate.requests.wait { $0.count == 3 }
+        let (endpoint, changed) = (try Origin(url: server.url).endpoint, GateState.reachable(generation: 2))
+        gate.turn(changed)
+        try await poll { await queue.scheduler.gateState(of: endpoint) == changed }
         // The reason for the next probe.
         try await enqueue("b", to: server.url + "/b", in: queue)
         let probe = try await portals.nextProbe()

@@ -67,10 +67,11 @@ internal import Testing
     }
 
     private struct OpenGate: HostGate {
-        func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-            AsyncStream { continuation in
-                continuation.yield(.reachable(generation: 1))
-            }
+        func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void)
+            -> (any GateWatch)?
+        {
+            report(.reachable(generation: 1))
+            return nil
         }
     }
 

@@ -71,8 +71,10 @@ internal import Testing
         try await enqueue("a", to: queue)
         try await changes.until { try await queue.request("a")?.summary.state == .inflight }
         gate.turn(up(3, isMetered: true))
-        // The queue has handled the first state and both changes.
-        try await gate.requests.wait { $0.count == 4 }
+        let endpoint = Endpoint.https("example.com")
+        try await poll { [metered = up(3, isMetered: true)] in
+            await queue.scheduler.gateState(of: endpoint) == metered
+        }
         let waiting = try await queue.send(request("waiting"), options: options("waiting"))
         guard case .queued(_, .constraint(.unmetered)) = waiting else {
             Issue.record("\(waiting)")

@@ -106,7 +106,12 @@ internal import Testing
         let inner: FakeGate
         let fresh: GateState
 
-        func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> { inner.watch(endpoint) }
+        func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void)
+            -> (any GateWatch)?
+        {
+            inner.watch(endpoint, report: report)
+        }
+
         func state(of endpoint: Endpoint) async -> GateState? { fresh }
     }
 

@@ -86,42 +86,39 @@ extension QueuedReason {
 final class FakeGate: HostGate {
     private struct State {
         var current: GateState
-        var streams: [UUID: AsyncStream<GateState>.Continuation] = [:]
+        var reports: [UUID: @Sendable (GateState) -> Void] = [:]
     }
 
-    /// The hosts for which a watch has requested a state. A watch requests the next state when its user has handled the
-    /// last one.
-    let requests = Recorder<String>()
+    private final class Watch: GateWatch {
+        private let onCancel: @Sendable () -> Void
+
+        init(onCancel: @escaping @Sendable () -> Void) { self.onCancel = onCancel }
+
+        deinit { onCancel() }
+
+        func cancel() { onCancel() }
+    }
+
     private let state: Lock<State>
 
     init(_ initial: GateState = .reachable(generation: 1)) {
         state = Lock(State(current: initial))
     }
 
-    func watch(_ endpoint: Endpoint) -> AsyncStream<GateState> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: GateState.self,
-            bufferingPolicy: .bufferingNewest(1)
-        )
+    func watch(_ endpoint: Endpoint, report: @escaping @Sendable (GateState) -> Void) -> (any GateWatch)? {
         let id = UUID()
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { $0.streams[id] = nil }
-        }
-        // Yields within the lock, so that the state of a concurrent ``turn(_:)`` remains the newest one.
+        // Reports within the lock, so that the state of a concurrent ``turn(_:)`` remains the newest one.
         state.withLock { state in
-            state.streams[id] = continuation
-            continuation.yield(state.current)
+            state.reports[id] = report
+            report(state.current)
         }
-        return AsyncStream(unfolding: { [requests] in
-            requests.record(endpoint.host)
-            return await stream.first { _ in true }
-        })
+        return Watch { [weak self] in self?.state.withLock { $0.reports[id] = nil } }
     }
 
     func turn(_ next: GateState) {
         state.withLock { state in
             state.current = next
-            for stream in state.streams.values { stream.yield(next) }
+            for report in state.reports.values { report(next) }
         }
     }
 }
