@@ -15,10 +15,7 @@ struct AttemptTurns: Sendable {
     }
 
     private var limiter: RateLimiter
-    private var groups = WeightedQueue<Group>()
-    private var lanes: [Group: WeightedQueue<Int64>] = [:]
-    /// The group in which each lane waits.
-    private var places: [Int64: Group] = [:]
+    private var line = GroupedQueue<Group, Int64>()
 
     /// - Parameters:
     ///   - perSecond: The maximum number of turns per second.
@@ -28,39 +25,23 @@ struct AttemptTurns: Sendable {
     }
 
     /// The number of lanes that wait for a turn.
-    var count: Int { places.count }
+    var count: Int { line.count }
 
     /// The time from which the next lane may take its turn; `nil` if no lane waits.
-    var opensAt: Moment? { places.isEmpty ? nil : limiter.opensAt }
+    var opensAt: Moment? { line.isEmpty ? nil : limiter.opensAt }
 
     /// Returns whether a lane waits for a turn.
-    func contains(_ lane: Int64) -> Bool { places[lane] != nil }
+    func contains(_ lane: Int64) -> Bool { line.contains(lane) }
 
     /// Makes a lane wait for a turn. A lane that already waits in the same group keeps its place.
-    mutating func add(_ lane: Int64, to group: Group) {
-        guard places[lane] != group else { return }
-        remove(lane)
-        places[lane] = group
-        lanes[group, default: WeightedQueue()].append(lane)
-        groups.append(group)
-    }
+    mutating func add(_ lane: Int64, to group: Group) { line.add(lane, to: group) }
 
     /// Removes a lane, which then waits for no turn.
-    mutating func remove(_ lane: Int64) {
-        guard let group = places.removeValue(forKey: lane) else { return }
-        lanes[group]?.remove(lane)
-        guard lanes[group]?.isEmpty == true else { return }
-        lanes[group] = nil
-        groups.remove(group)
-    }
+    mutating func remove(_ lane: Int64) { line.remove(lane) }
 
     /// Removes and returns the lane whose turn it is; `nil` if none waits or the rate permits no attempt now.
     mutating func takeNext(now: Moment) -> Int64? {
-        guard limiter.opensAt <= now, let group = groups.removeFirst(),
-            let lane = lanes[group]?.removeFirst()
-        else { return nil }
-        places[lane] = nil
-        if lanes[group]?.isEmpty == true { lanes[group] = nil } else { groups.append(group) }
+        guard limiter.opensAt <= now, let lane = line.removeFirst()?.key else { return nil }
         limiter.take(now: now)
         // A turn is not given back, even if the claim finds no request.
         limiter.settle(unused: 0, of: 1, taken: now)

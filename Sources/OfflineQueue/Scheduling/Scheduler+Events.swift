@@ -11,13 +11,22 @@ extension Scheduler {
         lanes[info.id]!.rowsAreDue(at: rows.due)
         if rows.isRequested { lanes[info.id]!.isRequested = true }
         if gates[endpoint] == nil {
-            gates[endpoint] = Gate(state: nil, since: now)
+            gates[endpoint] = Gate(since: now)
             endpoints[endpoint.host, default: []].append(endpoint)
-            actions.append(.watch(endpoint))
         }
-        gates[endpoint]!.lanes.insert(info.id)
-        idleEndpoints.removeAll { $0 == endpoint }
+        addToGate(info.id, endpoint)
+        watchEarly(lanes[info.id]!, now: now, &actions)
         schedule(info.id, now: now)
+    }
+
+    /// Adds a lane to the gate of its endpoint. An endpoint that had no lanes yields its watch only after a while now.
+    private mutating func addToGate(_ id: Int64, _ endpoint: Endpoint) {
+        gates[endpoint]!.lanes.insert(id)
+        guard idleEndpoints.contains(endpoint) else { return }
+        idleEndpoints.removeAll { $0 == endpoint }
+        if let watch = gates[endpoint]!.watch {
+            watches.setYield(endpoint, for: watch.submitter, from: nil)
+        }
     }
 
     mutating func gateChanged(
@@ -26,7 +35,10 @@ extension Scheduler {
         now: Moment,
         _ actions: inout [Action]
     ) {
-        guard let old = gates[endpoint], old.state != state else { return }
+        guard let old = gates[endpoint], old.watch != nil, old.state != state else { return }
+        guard old.earlier == nil else {
+            return gateResumed(endpoint, state, after: old, now: now, &actions)
+        }
         gates[endpoint]!.state = state
         // The same outage has another reason now, for example a cable that was unplugged after the route was deleted.
         if old.state?.isDown == true, state.isDown { return }
@@ -34,7 +46,8 @@ extension Scheduler {
         gates[endpoint]!.portal.reset()
         // The order must not depend on hash seeds, so that a run can be replayed.
         for id in old.lanes.sorted() {
-            lanes[id]!.isForced = false
+            // The first state of a watch is no change, and must not end a flush for which the watch began.
+            if old.state != nil || !lanes[id]!.isRequested { lanes[id]!.isForced = false }
             if case .reachable = state { lanes[id]!.reset(releasing: [.trust], now: now) }
         }
         reconnect(endpoint, old.state, state, now: now)
@@ -141,20 +154,18 @@ extension Scheduler {
         lanes[id] = nil
         timetable.set(id, to: nil)
         turns.remove(id)
+        watches.remove(id)
         windowEnds.set(id, to: nil)
         heldTimes.set(.lane(id), to: nil)
         forgetUnanswered(lane)
         // Failures without a path say nothing about the server, and the return of an unwatched path is not noticed.
-        if isGateDown(lane.endpoint) { slots.forgetFailures(of: lane.origin) }
+        if seemsDown(lane.endpoint) { slots.forgetFailures(of: lane.origin) }
         slots.close(id, of: lane.origin)
         gates[lane.endpoint]?.lanes.remove(id)
-        guard gates[lane.endpoint]?.lanes.isEmpty == true, let endpoint = idleEndpoint(lane.origin) else {
-            return
+        if lane.usesWatch { gates[lane.endpoint]?.users -= 1 }
+        guard gates[lane.endpoint]?.lanes.isEmpty == true else {
+            return updateYield(lane.endpoint, now: now)
         }
-        gates[endpoint] = nil
-        endpoints[endpoint.host]?.removeAll { $0 == endpoint }
-        if endpoints[endpoint.host]?.isEmpty == true { endpoints[endpoint.host] = nil }
-        graces.set(endpoint, to: nil)
-        actions.append(.unwatch(endpoint))
+        if let endpoint = idleEndpoint(lane.origin) { forget(endpoint, now: now, &actions) }
     }
 }

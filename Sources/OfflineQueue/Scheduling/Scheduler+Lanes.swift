@@ -1,13 +1,15 @@
 // Decides when a lane may try requests, and how many.
 
 extension Scheduler {
-    /// Makes a lane wait for a slot, or first for a turn, if it may try a request now, or else for its next time in the
-    /// timetable. Must be called after every change of a lane or its gate.
+    /// Makes a lane wait for a slot, or first for a watch or a turn, if it may try a request now, or else for its next time
+    /// in the timetable. Must be called after every change of a lane or its gate.
     mutating func schedule(_ id: Int64, now: Moment) {
         guard let lane = lanes[id] else { return }
         let constraints = constraints(of: lane, now: now)
         scheduleWindowEnd(lane, constraints)
         heldTimes.set(.lane(id), to: lane.distrustedUntil)
+        defer { updateUse(id, now: now) }
+        guard isWatched(lane.endpoint) else { return scheduleUnwatched(lane, constraints, now: now) }
         let mayTry = mayTry(lane, now: now)
         if mayTry, constraints.isMet, passesPortalCheck(lane, now: now) {
             joinInTurn(lane)
@@ -29,7 +31,8 @@ extension Scheduler {
         slots.join(lane.id, of: lane.origin, weight: settings.laneWeights[lane.key.label] ?? 1)
     }
 
-    private func mayTry(_ lane: SchedulerLane, now: Moment) -> Bool {
+    /// Returns whether the lane may try a request now, as far as its times and the state of its gate are concerned.
+    func mayTry(_ lane: SchedulerLane, now: Moment) -> Bool {
         guard lane.claiming == nil, lane.inflight < capacity(of: lane) else { return false }
         guard let due = lane.due, due <= now, let opening = opening(of: lane) else { return false }
         return opening <= now
@@ -60,21 +63,27 @@ extension Scheduler {
         lane.isHalfOpen || (isGateDown(lane.endpoint) && !lane.isForced)
     }
 
-    /// Returns the time from which the lane may try requests; `nil` if it waits for a flush or a restart.
-    private func opening(of lane: SchedulerLane) -> Moment? {
-        if lane.isHeld { return nil }
-        var opening = lane.opening
-        if lane.isForced { return opening }
-        opening = max(opening, opensAt, lane.opensAt)
-        guard let gate = gates[lane.endpoint] else { return opening }
-        switch gate.state {
-        case nil: return max(opening, gate.since + settings.gateTimeout)
+    /// Returns the time from which the lane may try requests; `nil` if it waits for a flush or a restart. While its endpoint
+    /// is not watched, the last state of the watch before counts.
+    func opening(of lane: SchedulerLane) -> Moment? {
+        guard let opening = ownOpening(of: lane) else { return nil }
+        guard !lane.isForced, let gate = gates[lane.endpoint] else { return opening }
+        switch (gate.state, gate.watch) {
+        case (nil, let watch?): return max(opening, watch.since + settings.gateTimeout)
         // The gate may be wrong. Therefore a host that is not reachable is still tried at intervals of the maximum
         // backoff.
-        case .down?:
+        case _ where gate.downReason != nil:
             return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
-        case .reachable?, .unknown?: return max(opening, gate.opensAt)
+        case (nil, nil): return opening
+        default: return max(opening, gate.opensAt)
         }
+    }
+
+    /// Returns the time from which the lane may try requests as far as its gate is not concerned; `nil` if it waits for a
+    /// flush or a restart.
+    func ownOpening(of lane: SchedulerLane) -> Moment? {
+        if lane.isHeld { return nil }
+        return lane.isForced ? lane.opening : max(lane.opening, opensAt, lane.opensAt)
     }
 
     private func wake(_ lane: SchedulerLane) -> Moment? {
@@ -100,6 +109,7 @@ extension Scheduler {
             if lane.opening > now { return .laneClosed }
             return isSpread(lane, now: now) ? .paced : nil
         }
+        guard isWatched(lane.endpoint) else { return reasonToBeUnwatched(lane) }
         if case .unmet(let constraint, _) = constraints {
             return pathReason(lane) ?? .constraint(constraint)
         }
@@ -139,9 +149,13 @@ extension Scheduler {
         return pathReason(lane) ?? .laneClosed
     }
 
+    /// Returns why a request waits whose endpoint must be watched first.
+    private func reasonToBeUnwatched(_ lane: SchedulerLane) -> QueuedReason {
+        pathReason(lane) ?? (turns.contains(lane.id) ? .laneClosed : .noFreeSlot)
+    }
+
     /// Returns why there is no path to the lane's endpoint; `nil` if there is one, or if that is not known.
     private func pathReason(_ lane: SchedulerLane) -> QueuedReason? {
-        guard case .down(let reason)? = gates[lane.endpoint]?.state else { return nil }
-        return .notReachable(reason)
+        gates[lane.endpoint]?.downReason.map { .notReachable($0) }
     }
 }

@@ -112,6 +112,7 @@ extension Scheduler {
         let endpoint = origin.endpoint
         guard isChecked(origin), gates[endpoint]?.portal.permitsSending == true else { return endpoint }
         idleEndpoints.append(endpoint)
-        return idleEndpoints.count > Self.maximumIdleEndpoints ? idleEndpoints.removeFirst() : nil
+        yieldFirst(endpoint)
+        return idleEndpoints.count > Self.maximumIdleEndpoints ? idleEndpoints.first : nil
     }
 }

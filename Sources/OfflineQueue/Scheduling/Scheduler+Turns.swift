@@ -3,6 +3,7 @@
 extension Scheduler {
     /// Makes a lane that may try a request wait for a slot, or first for its turn if its host does not answer.
     mutating func joinInTurn(_ lane: SchedulerLane) {
+        watches.remove(lane.id)
         guard needsTurn(lane) else {
             turns.remove(lane.id)
             return join(lane)
@@ -11,16 +12,18 @@ extension Scheduler {
         turns.add(lane.id, to: turnGroup(of: lane))
     }
 
-    /// Makes a lane that may try no request wait neither for a slot nor for a turn.
+    /// Makes a lane that may try no request wait neither for a slot nor for a turn nor for a watch. While it waits for the
+    /// first state of a watch, it keeps its turn, or its place in the line for one.
     mutating func leave(_ lane: SchedulerLane) {
         slots.leave(lane.id, of: lane.origin)
+        watches.remove(lane.id)
+        if let gate = gates[lane.endpoint], gate.watch != nil, gate.state == nil { return }
         turns.remove(lane.id)
         lanes[lane.id]?.hasTurn = false
     }
 
     /// Lets the lanes whose turn it is wait for a slot.
     mutating func giveTurns(now: Moment) {
-        guard !isStopped else { return }
         while let id = turns.takeNext(now: now) {
             lanes[id]!.hasTurn = true
             schedule(id, now: now)
@@ -35,10 +38,10 @@ extension Scheduler {
     ///
     /// A path change, a flush, a release and a response of the origin to another lane prove or demand that the host is
     /// tried now. After each of them, the lane needs no turn.
-    private func needsTurn(_ lane: SchedulerLane) -> Bool {
+    func needsTurn(_ lane: SchedulerLane) -> Bool {
         guard gates.count > settings.turnsFromEndpoints, !lane.hasTurn, !lane.isForced, !lane.isRequested
         else { return false }
-        return lane.isUnanswered || isGateDown(lane.endpoint) || hasReconnectedInVain(lane)
+        return lane.isUnanswered || seemsDown(lane.endpoint) || hasReconnectedInVain(lane)
     }
 
     /// Returns whether the fast retries after an outage are over and had no success.
@@ -46,7 +49,7 @@ extension Scheduler {
         reconnectDelay(after: lane.reconnects) > settings.reconnectTime
     }
 
-    private func turnGroup(of lane: SchedulerLane) -> AttemptTurns.Group {
+    func turnGroup(of lane: SchedulerLane) -> AttemptTurns.Group {
         let hasResponded =
             switch slots.standing(of: lane.origin) {
             case .new, .silent: false

@@ -69,6 +69,11 @@ package struct Scheduler: Sendable {
         /// The number of endpoints up to which attempts to hosts that do not answer need no turn. So few hosts cause few
         /// attempts, because of the backoff of each lane.
         package var turnsFromEndpoints = 64
+        /// The maximum number of watched endpoints. Each uses about 3 KB of memory.
+        package var maximumWatches = 4096
+        /// How long a watch must have been unused before it yields to another endpoint. This is longer than a lane waits for
+        /// the first state of its gate.
+        package var watchIdleTime: Duration = .seconds(5)
         /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
 
@@ -206,37 +211,6 @@ package struct Scheduler: Sendable {
         case probePortal(Endpoint, probe: Int)
     }
 
-    /// The scheduler's state of an endpoint that it watches.
-    struct Gate: Sendable {
-        /// The last reported state; `nil` before the first one.
-        var state: GateState?
-        /// The time of the last change of ``state``, or the time at which watching began. A change of the reason why
-        /// there is no path does not count.
-        var since: Moment
-        /// The lanes whose requests go to the endpoint.
-        var lanes: Set<Int64> = []
-        /// The endpoint's last known path (the route of ``GateState``); `nil` if it is not known.
-        var route: UInt64?
-        /// The time until which failures to connect are retried fast.
-        var reconnectsUntil: Moment = .zero
-        /// The time until which requests wait after an outage (``Settings/reconnectSpread``).
-        var opensAt: Moment = .zero
-        /// The paths that were lost or replaced while attempts used them, the earliest first. Each has its own grace
-        /// period.
-        var losses: [Loss] = []
-        /// What is known about captive portals on the path.
-        var portal = PortalCheck()
-    }
-
-    /// A path that was lost or replaced.
-    struct Loss: Sendable {
-        /// When the path was lost or replaced.
-        let at: Moment
-        /// When another path was found; `nil` if none was. Attempts that began after this time do not use the lost
-        /// path.
-        var foundAt: Moment?
-    }
-
     var settings: Settings
     var random: SplitMix64
     var lanes: [Int64: SchedulerLane] = [:]
@@ -250,6 +224,8 @@ package struct Scheduler: Sendable {
     var timetable = Timetable<Int64>()
     /// The lanes that wait for their turn, because their hosts do not answer. A lane that has its turn waits for a slot.
     var turns: AttemptTurns
+    /// The number of watched endpoints, and the lanes that wait for a watch.
+    var watches: WatchTurns
     /// The times at which held requests are tried again. They need no slot, so that they come even if all slots are in use.
     var heldTimes = Timetable<HeldGroup>()
     /// The times of requests that are held for `auth`.
@@ -283,6 +259,7 @@ package struct Scheduler: Sendable {
         slots = OriginSlots(limits: OriginSlots.Limits(settings))
         auth = AuthRetries(intervals: settings.authRetries)
         turns = AttemptTurns(perSecond: settings.unansweredRate, burst: settings.unansweredBurst)
+        watches = WatchTurns(limit: settings.maximumWatches)
         opensAt = drawSpread(now: .zero)
     }
 
@@ -332,7 +309,7 @@ package struct Scheduler: Sendable {
         checkWindows(now: now, &actions)
         tryHeld(now: now, &actions)
         wakeLanes(now: now)
-        giveTurns(now: now)
+        giveTurnsAndWatches(now: now, &actions)
         grantSlots(now: now, &actions)
         if !isStopped { actions += wantedProbes }
         wantedProbes = []
@@ -348,7 +325,8 @@ package struct Scheduler: Sendable {
     /// Returns whether there is no path to an endpoint, according to the last state of its gate.
     package func isGateDown(_ endpoint: Endpoint) -> Bool { gates[endpoint]?.state?.isDown == true }
 
-    /// Returns the last state of an endpoint's gate; `nil` if the endpoint is not watched or has no state yet.
+    /// Returns the last state of an endpoint's gate; `nil` if the endpoint is not watched or has no state yet. A lane that
+    /// claims requests is watched.
     package func gateState(of endpoint: Endpoint) -> GateState? { gates[endpoint]?.state }
 }
 
@@ -393,7 +371,8 @@ extension Scheduler {
     /// event can cause work.
     package func nextWake(now: Moment) -> Moment? {
         if isStopped { return nil }
-        let ofLanes = [timetable.first, nextTurn(now: now), slots.rampEnd, slots.rateOpening]
+        let ofTurns = [nextTurn(now: now), nextWatch(now: now)]
+        let ofLanes = ofTurns + [timetable.first, slots.rampEnd, slots.rateOpening]
         let ofSlots = slots.isFull ? [] : ofLanes
         return ([graces.first, windowEnds.first, heldTimes.first] + ofSlots).compactMap(\.self).min()
     }

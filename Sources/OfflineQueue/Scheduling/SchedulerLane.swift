@@ -67,6 +67,8 @@ struct SchedulerLane: Hashable, Sendable {
     var isRequested = false
     /// Whether the lane has its turn for an attempt, although its host does not answer (``AttemptTurns``).
     var hasTurn = false
+    /// Whether the lane uses the watch of its endpoint: it has requests in flight, or waits for a slot.
+    var usesWatch = false
     /// The time until which the retry budget has postponed retries of the lane.
     var retriesPostponedUntil: Moment = .zero
     /// Whether the last attempt that counts as the server's failure got no response.

@@ -1,0 +1,51 @@
+/// A queue of unique keys in groups. The groups take turns, and so do the keys of a group, so that a group with many
+/// keys does not delay another one.
+struct GroupedQueue<Group: Hashable & Sendable, Key: Hashable & Sendable>: Sendable {
+    private var order = WeightedQueue<Group>()
+    private var members: [Group: WeightedQueue<Key>] = [:]
+    /// The group in which each key waits.
+    private var places: [Key: Group] = [:]
+
+    /// The number of keys.
+    var count: Int { places.count }
+
+    var isEmpty: Bool { places.isEmpty }
+
+    /// The groups that have keys, in no particular order.
+    var groups: some Collection<Group> { members.keys }
+
+    func contains(_ key: Key) -> Bool { places[key] != nil }
+
+    /// Adds a key. A key that is already in the same group keeps its place.
+    mutating func add(_ key: Key, to group: Group) {
+        guard places[key] != group else { return }
+        remove(key)
+        places[key] = group
+        members[group, default: WeightedQueue()].append(key)
+        order.append(group)
+    }
+
+    mutating func remove(_ key: Key) {
+        guard let group = places.removeValue(forKey: key) else { return }
+        members[group]?.remove(key)
+        guard members[group]?.isEmpty == true else { return }
+        members[group] = nil
+        order.remove(group)
+    }
+
+    /// Removes and returns the next key of the first group that is ready; `nil` if none is. The other groups keep their
+    /// order.
+    mutating func removeFirst(where isReady: (Group) -> Bool = { _ in true }) -> (key: Key, group: Group)? {
+        for _ in 0..<members.count {
+            guard let group = order.removeFirst() else { return nil }
+            guard isReady(group), let key = members[group]?.removeFirst() else {
+                order.append(group)
+                continue
+            }
+            places[key] = nil
+            if members[group]?.isEmpty == true { members[group] = nil } else { order.append(group) }
+            return (key, group)
+        }
+        return nil
+    }
+}
