@@ -8,7 +8,8 @@ internal import Testing
         GateChanges.Change(endpoint: .https(host), watch: watch, state: .reachable(generation: generation))
     }
 
-    @Test func `the reader gets the newest state of each endpoint, and none of a watch that has ended`() async {
+    @Test func `the reader gets the newest state of each endpoint, and none of a watch that has ended`() async
+    {
         let changes = GateChanges()
         changes.post(change("b", watch: 2, generation: 1))
         changes.post(change("a", watch: 1, generation: 1))
