@@ -46,8 +46,7 @@ extension Scheduler {
         gates[endpoint]!.portal.reset()
         // The order must not depend on hash seeds, so that a run can be replayed.
         for id in old.lanes.sorted() {
-            // The first state of a watch is no change, and must not end a flush for which the watch began.
-            if old.state != nil || !lanes[id]!.isRequested { lanes[id]!.isForced = false }
+            endFlush(id, after: old)
             if case .reachable = state { lanes[id]!.reset(releasing: [.trust], now: now) }
         }
         reconnect(endpoint, old.state, state, now: now)
@@ -61,6 +60,12 @@ extension Scheduler {
         case .reachable(_, let route, _): pathFound(endpoint, route, after: old, now: now, &actions)
         }
         for id in old.lanes.sorted() { interruptIfUnmet(id, now: now, &actions) }
+    }
+
+    /// Lets a lane respect its gate again, after a change of the gate. The first state of a watch is no change, and must not
+    /// end a flush for which the watch began.
+    mutating func endFlush(_ id: Int64, after old: Gate) {
+        if old.state != nil || !lanes[id]!.isRequested { lanes[id]!.isForced = false }
     }
 
     mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {

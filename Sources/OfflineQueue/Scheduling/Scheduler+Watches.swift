@@ -171,6 +171,7 @@ extension Scheduler {
     ) {
         let wasDown = old.earlier != .notDown
         gates[endpoint]!.state = state
+        for id in old.lanes { endFlush(id, after: old) }
         if state != .unknown {
             gates[endpoint]!.earlier = nil
             if state.isDown != wasDown { gates[endpoint]!.since = now }
@@ -201,7 +202,6 @@ extension Scheduler {
         now: Moment
     ) {
         for id in gates[endpoint]!.lanes.sorted() {
-            lanes[id]!.isForced = false
             lanes[id]!.reset(releasing: [.trust], now: now)
         }
         reconnect(endpoint, old, new, now: now)

@@ -21,6 +21,8 @@ struct SchedulerSimulation {
         case cutsEveryFlap
         /// The first fast retry is delayed by 1 s.
         case slowReconnect
+        /// One more endpoint is watched than is permitted.
+        case moreWatches
     }
 
     private struct Row {
@@ -70,8 +72,13 @@ struct SchedulerSimulation {
     private var lanes: [Int64: Lane] = [:]
     /// The actual state of each host's gate.
     private var gates: [String: GateState] = [:]
-    /// The last state of each gate that was reported to the scheduler, and its time.
-    private var watched: [String: (state: GateState?, since: Moment)] = [:]
+    /// The last state of each watched gate that was reported to the scheduler.
+    private var watched: [String: GateState?] = [:]
+    /// The last state that a watch of a host has reported, and the time of its last change. `unknown` does not count if an
+    /// earlier watch has reported another state.
+    private var lastKnown: [String: (state: GateState, since: Moment)] = [:]
+    /// The hosts whose watch has not yet reported whether the state is still the one of the watch before.
+    private var resumed: Set<String> = []
     /// The last reported path of each host.
     private var ways: [String: UInt64] = [:]
     /// The lost paths that attempts may still use, by host.
@@ -85,14 +92,21 @@ struct SchedulerSimulation {
     private var nextRow = 0
     private var isCalm = false
     private var lastFlush: Moment?
-    private let settings: Scheduler.Settings = {
+    private let settings: Scheduler.Settings
+
+    /// - Parameter watches: The maximum number of watches. The requests go to five hosts.
+    init(seed: UInt64, fault: InjectedFault?, watches: Int = 4096) {
         var settings = Scheduler.Settings()
         (settings.inflightPerLane, settings.inflightPerOrigin, settings.inflight) = (4, 6, 12)
-        return settings
-    }()
-
-    init(seed: UInt64, fault: InjectedFault?) {
+        settings.maximumWatches = watches
+        if watches < 5 {
+            // With turns, too. They may not delay a lane by much.
+            settings.turnsFromEndpoints = 0
+            (settings.unansweredRate, settings.unansweredBurst) = (100, 100)
+        }
+        self.settings = settings
         var used = settings
+        if fault == .moreWatches { used.maximumWatches = watches + 1 }
         if fault == .moreSlotsOfOrigin { used.inflightPerOrigin = settings.inflightPerOrigin + 1 }
         if fault == .noGrace { used.lossGrace = .seconds(60) }
         if fault == .slowReconnect { used.reconnectDelay = .seconds(1) }
@@ -213,9 +227,13 @@ extension SchedulerSimulation {
                 check(claim)
                 plan(.claimAnswer(claim), within: Int64.random(in: 0...1, using: &random))
             case .watch(let endpoint):
-                watched[endpoint.host] = (nil, now)
+                watched[endpoint.host] = .some(nil)
+                resumed.insert(endpoint.host)
+                if watched.count > settings.maximumWatches {
+                    violations.insert("too many hosts are watched")
+                }
                 plan(.tell(endpoint.host), within: 1)
-            case .unwatch(let endpoint): watched[endpoint.host] = nil
+            case .unwatch(let endpoint): endWatch(of: endpoint.host)
             case .dropConnections, .restartStalled, .probePortal, .interrupt, .release: break
             case .abort(let endpoint): end(endpoint.host, begunBefore: now, isAbort: true)
             case .endLost(let endpoint, let moment): end(endpoint.host, begunBefore: moment, isAbort: false)
@@ -251,10 +269,17 @@ extension SchedulerSimulation {
         }
     }
 
+    private mutating func endWatch(of host: String) {
+        watched[host] = nil
+        let isInUse = lanes.values.contains { $0.info.origin.host == host && !$0.sending.isEmpty }
+        if isInUse { violations.insert("the host of a request in flight is not watched any more") }
+    }
+
     private mutating func tell(_ host: String) {
-        guard let old = watched[host], let state = gates[host], old.state != state else { return }
-        watched[host] = (state, now)
-        recordFailedDependency(of: host, old.state, state)
+        guard let old = watched[host], let state = gates[host], old != state else { return }
+        watched[host] = .some(state)
+        recordFailedDependency(of: host, old, state)
+        recordKnown(state, of: host)
         if fault == .cutsEveryFlap, case .reachable(let generation, _, _) = state {
             return feed(.gate(.https(host), .reachable(generation: generation)))
         }
@@ -274,8 +299,19 @@ extension SchedulerSimulation {
             // If the path is the same, the attempts continue. If it is another one, they are ended at once.
             losses[host] = nil
             ways[host] = route
+            // A watch that begins again resets a lane only if the host was not reachable before.
+            if resumed.contains(host), let known = lastKnown[host], known.state != .notReachable { return }
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
         }
+    }
+
+    /// Records a state that was reported. The time without a watch, and the time in which the state is unknown after it, do
+    /// not end an outage.
+    private mutating func recordKnown(_ state: GateState, of host: String) {
+        if state == .unknown, resumed.contains(host), lastKnown[host] != nil { return }
+        let isSameOutage = state == .notReachable && lastKnown[host]?.state == .notReachable
+        if !isSameOutage { lastKnown[host] = (state, now) }
+        resumed.remove(host)
     }
 }
 
@@ -295,7 +331,7 @@ extension SchedulerSimulation {
             row.began = now
             row.claim = claim
             let host = lane.info.origin.host
-            if case .reachable = watched[host]?.state { row.route = ways[host] } else { row.route = nil }
+            if case .reachable?? = watched[host] { row.route = ways[host] } else { row.route = nil }
             lane.sending[row.number] = row
             plan(.outcome(claim, row: row.number), within: 20)
         }
@@ -326,8 +362,13 @@ extension SchedulerSimulation {
         if now < lane.serverNotBefore { violations.insert("a lane that its server closed claims requests") }
         // After a flush, a lane ignores its gate until the gate changes or an attempt fails.
         if let lastFlush, now < lastFlush + settings.backoff.cap { return }
-        guard let gate = watched[lane.info.origin.host], gate.state == .notReachable else { return }
-        if now < gate.since + settings.backoff.cap || claim.limit > 1 {
+        let host = lane.info.origin.host
+        guard let state = watched[host] else {
+            violations.insert("a lane claims requests although its host is not watched")
+            return
+        }
+        guard state == .notReachable, let known = lastKnown[host] else { return }
+        if now < known.since + settings.backoff.cap || claim.limit > 1 {
             violations.insert("a lane claims requests although its host is not reachable")
         }
     }

@@ -24,10 +24,19 @@ private let detectionSeeds: ClosedRange<UInt64> = 1...1000
         }
     }
 
+    @Test func `simulations with two watches for five hosts violate no guarantee`() {
+        for seed in Self.seeds.prefix(10) {
+            var simulation = SchedulerSimulation(seed: seed, fault: nil, watches: 2)
+            let violations = simulation.run()
+            #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
+        }
+    }
+
     @Test(arguments: SchedulerSimulation.InjectedFault.allCases)
     func `the checks detect a faulty scheduler`(fault: SchedulerSimulation.InjectedFault) {
         let noticed = detectionSeeds.contains { seed in
-            var simulation = SchedulerSimulation(seed: seed, fault: fault)
+            let watches = fault == .moreWatches ? 2 : 4096
+            var simulation = SchedulerSimulation(seed: seed, fault: fault, watches: watches)
             return !simulation.run().isEmpty
         }
         #expect(noticed)
