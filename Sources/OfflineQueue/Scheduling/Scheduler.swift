@@ -69,7 +69,7 @@ package struct Scheduler: Sendable {
         /// The number of endpoints up to which attempts to hosts that do not answer need no turn. So few hosts cause few
         /// attempts, because of the backoff of each lane.
         package var turnsFromEndpoints = 64
-        /// The maximum number of watched endpoints. Each uses about 3 KB of memory.
+        /// The maximum number of watched endpoints. One user may use a quarter of it (``SharedLimit``).
         package var maximumWatches = 4096
         /// How long a watch must have been unused before it yields to another endpoint. This is longer than a lane waits for
         /// the first state of its gate.

@@ -12,7 +12,8 @@ public enum QueuedReason: Hashable, Sendable {
     /// The request's lane is closed, after failures or by a server's `Retry-After`; see ``LaneClosure``.
     case laneClosed
     /// The request is due, but its origin or the queue has reached the maximum number of requests in flight. After an
-    /// outage, and after signs of overload, this number is lower.
+    /// outage, and after signs of overload, this number is lower. Or the queue has reached the maximum number of hosts that
+    /// it watches.
     case noFreeSlot
     /// The request is due, but the queue delays it so that clients do not return all at once after an outage
     /// (``OfflineQueue/Configuration/reconnectSpread``).
