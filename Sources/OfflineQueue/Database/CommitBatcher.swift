@@ -332,6 +332,12 @@ extension CommitBatcher {
         if StoreFault.isDamage(error) { try? directory.damage.write(StoreFault.words(error)) }
     }
 
+    /// Records damage that a scan has found, unless damage is recorded already. The store continues, because the requests
+    /// that do not need the damaged part can still be delivered. Blocks.
+    func record(damage: String) {
+        if directory.damage.text == nil { try? directory.damage.write(damage) }
+    }
+
     /// Sets the error of all later writes. The first error is kept, with one exception: an error that ends the store
     /// replaces the error for a closed queue.
     private func refuse(with refusal: QueueError) {

@@ -13,6 +13,7 @@ extension OfflineQueue.Configuration {
         try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest, \.words)
         try SettingCheck.require(reconnectSpread, "reconnectSpread", in: .zero...longest, \.words)
         try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest, \.words)
+        try SettingCheck.require(scanInterval, "scanInterval", in: .zero...longest, \.words)
         let timeouts: ClosedRange<Duration> = .milliseconds(1)...(.seconds(3600))
         try SettingCheck.require(credentialTimeout, "credentialTimeout", in: timeouts, \.words)
         try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange, \.description)

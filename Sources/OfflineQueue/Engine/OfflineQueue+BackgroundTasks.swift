@@ -87,6 +87,13 @@ extension OfflineQueue {
         }
     }
 
+    /// Scans the store at intervals, and warns about the first damage that a scan finds.
+    func scanStore() async {
+        await scanner.run { finding in
+            await self.warn("a scan of the queue has found damage: \(finding); `netwatch doctor` shows what to do")
+        }
+    }
+
     /// Renews the leases of requests in flight. Returns immediately if the store's leases do not expire.
     ///
     /// If a lease was lost, its transfer is cancelled, because another sender may have claimed the request.

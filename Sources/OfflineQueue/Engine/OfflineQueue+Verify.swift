@@ -25,6 +25,9 @@ extension OfflineQueue {
         try await store.archive.quickCheck(within: limit)
     }
 
+    /// What the scans of the store have found; see ``Configuration/scanInterval``. Empty before ``start()``.
+    public nonisolated var scan: QueueScan { scanner.scan }
+
     /// Checks the database's log before a queue is opened, because opening the queue would drop damaged commits.
     ///
     /// Does nothing if a process has the queue open.

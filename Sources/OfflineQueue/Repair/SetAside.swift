@@ -10,6 +10,7 @@ internal import NetwatchEventLoop
 struct SetAside: Sendable {
     private static let files = [
         "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal", "spool",
+        "queue.scan",
     ]
 
     private let directory: QueueDirectory

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import GRDB
+internal import Glibc
 internal import NetwatchEventLoop
 
 /// Checks a database through a separate connection, so that writers do not wait for the check.
@@ -11,7 +12,10 @@ internal import NetwatchEventLoop
 final class Inspector: Sendable {
     private static let page = 512
     /// The approximate maximum size of the rows of a page: 1 MiB.
-    private static let pageBytes = 1 << 20
+    static let pageBytes = 1 << 20
+    /// The approximate maximum size of the spooled bodies of the rows of a page: 64 MiB. A scan repeats an interrupted
+    /// page from its beginning.
+    private static let pageBodyBytes: Int64 = 64 << 20
     private static let maximumProblems = 100
 
     private let database: DatabaseQueue
@@ -47,20 +51,10 @@ final class Inspector: Sendable {
         try await withTaskCancellationHandler {
             var report = try await structure()
             try await checkCycles(&report)
-            for part in [ExportCursor.Part.waiting, .dead] {
-                var position: Int64 = 0
-                while let page = try await rows(part, after: position) {
-                    position = page.last
-                    report.add(page.faults)
-                    for row in page.sealed { report.foundUnchecked(row.id, row.reason) }
-                    report.requests += page.count - page.sealed.count
-                    for body in page.bodies {
-                        let row = ExportCursor(part: part, position: body.position)
-                        try await report.check(body, in: spool) { name in
-                            try await isUsed(name, by: row, in: spool, isNamed)
-                        }
-                    }
-                }
+            let bodies = InspectedBodies(spool: spool, isNamed: isNamed)
+            var place: ExportCursor? = ExportCursor(part: .waiting, position: 0)
+            while let cursor = place {
+                place = try await checkRequests(after: cursor, bodies, into: &report)
             }
             // The damaged part of the database may refer to the file.
             guard !report.isDatabaseDamaged else { return report }
@@ -73,6 +67,33 @@ final class Inspector: Sendable {
         }
     }
 
+    /// Checks the next requests and their bodies.
+    ///
+    /// - Returns: Where the next call continues; `nil` at the end.
+    func checkRequests(
+        after cursor: ExportCursor,
+        _ bodies: InspectedBodies,
+        into report: inout QueueVerification
+    ) async throws -> ExportCursor? {
+        let start = ContinuousClock.now
+        let page = try await rows(cursor.part, after: cursor.position)
+        try await bodies.pace?.rest(since: start)
+        report.add(page.faults)
+        for row in page.sealed { report.foundUnchecked(row.id, row.reason) }
+        report.requests += page.count - page.sealed.count
+        for body in page.bodies {
+            let row = ExportCursor(part: cursor.part, position: body.position)
+            try await report.check(body, in: bodies) { name in
+                try await isUsed(name, by: row, in: bodies)
+            }
+        }
+        if let damage = page.damage, !report.isDatabaseDamaged {
+            report.found(.database, "queue.sqlite", damage)
+        }
+        let isEnd = page.count == 0 || page.damage != nil
+        return isEnd ? cursor.nextPart : ExportCursor(part: cursor.part, position: page.last)
+    }
+
     /// Returns whether a row refers to a spool file. If the index does not find a row, the row that named the file is
     /// read again without an index, because a damaged index may miss it. If it cannot be read, the file counts as used.
     ///
@@ -80,10 +101,9 @@ final class Inspector: Sendable {
     private func isUsed(
         _ name: String,
         by row: ExportCursor,
-        in spool: BodySpool,
-        _ isNamed: @escaping @Sendable (String) -> Bool
+        in bodies: InspectedBodies
     ) async throws -> Bool {
-        if await spool.callBlocking(isNamed, name) { return true }
+        if await bodies.spool.callBlocking(bodies.isNamed, name) { return true }
         do {
             return try await read { database in
                 try database.row(Self.rowNaming(row.part), [row.position, name]) != nil
@@ -105,7 +125,7 @@ final class Inspector: Sendable {
         }
     }
 
-    private func read<Value: Sendable>(
+    func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         guard !hasEnded else { throw CancellationError() }
@@ -119,23 +139,55 @@ final class Inspector: Sendable {
     }
 }
 
+/// The spool of an inspection, and how fast it is read.
+struct InspectedBodies: Sendable {
+    let spool: BodySpool
+    /// Returns whether a row currently refers to the spool file of this name, according to an index. May block.
+    let isNamed: @Sendable (String) -> Bool
+    /// `nil` to read without rests.
+    var pace: DiskPace?
+
+    func verify(_ body: SpooledBody) async throws -> SpooledBodyFault? {
+        guard let pace else { return await spool.verify(body) }
+        let fault = try await spool.verify(body, pace: pace)
+        // A scan raises an alarm, so it does not report that this process lacks a descriptor or memory, but tries again.
+        if case .unreadable(let error) = fault, [EMFILE, ENFILE, ENOMEM].contains(error.errno) { throw error }
+        return fault
+    }
+}
+
 // MARK: - The database as a whole
 
 extension Inspector {
     /// Runs SQLite's check of the structure without the content of indexes, until the limit is reached.
     ///
     /// SQLite before 3.40 notices the limit only after it has read all pages.
-    func quickCheck(within limit: Duration) async throws -> QuickCheck {
+    ///
+    /// - Parameter table: The table to check with its indexes. Default `nil`: the whole database.
+    func quickCheck(of table: String? = nil, within limit: Duration) async throws -> QuickCheck {
+        let extent = table?.quotedDatabaseIdentifier ?? "1"
+        let found = try await limited(to: limit) {
+            try String.fetchOne($0, sql: "PRAGMA quick_check(\(extent))")
+        }
+        guard let found = found ?? nil else { return .unfinished }
+        return found == "ok" ? .noDamage : .damaged(found.replacing("\n", with: " "))
+    }
+
+    /// Runs statements until the limit is reached.
+    ///
+    /// - Returns: The result of `body`; `nil` if the limit was reached.
+    func limited<Value: Sendable>(
+        to limit: Duration,
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value? {
         do {
             return try await read { database in
                 let timeLimit = StatementTimeLimit(of: database, limit)
                 defer { timeLimit.end() }
-                let found = try String.fetchOne(database, sql: "PRAGMA quick_check(1)")
-                return found.map { $0 == "ok" ? .noDamage : .damaged($0.replacing("\n", with: " ")) }
-                    ?? .unfinished
+                return try body(database)
             }
         } catch is CancellationError where !hasEnded {
-            return .unfinished
+            return nil
         }
     }
 
@@ -249,6 +301,9 @@ extension Inspector {
         var last: Int64
         var count = 0
         var bytes = 0
+        var bodyBytes: Int64 = 0
+        /// The damage because of which the rows after ``last`` cannot be read.
+        var damage: String?
         var faults: [(id: String, reason: String)] = []
         /// The requests whose encryption key is missing.
         var sealed: [(id: String, reason: String)] = []
@@ -269,22 +324,22 @@ extension Inspector {
         }
     }
 
-    /// Reads and checks the next page of rows; `nil` at the end, or if no further row can be read.
-    private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
-        try await read { [sealer] database -> Page? in
+    /// Reads and checks the next page of rows, which is empty at the end.
+    private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page {
+        try await read { [sealer] database -> Page in
             var page = Page(last: position)
             do {
                 let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
                 let rows = try database.cursor(sql, [position, Self.page])
-                while page.bytes < Self.pageBytes, let row = try rows.next() {
+                while page.bytes < Self.pageBytes, page.bodyBytes < Self.pageBodyBytes, let row = try rows.next() {
                     page.last = try row.place("position", after: page.last)
                     page.bytes += row.approximateSize
                     page.check(row, sealer)
                 }
             } catch let error where StoreFault.isDamage(error) {
-                // ``structure()`` has already reported the damage.
+                page.damage = StoreFault.words(error)
             }
-            return page.count > 0 ? page : nil
+            return page
         }
     }
 
@@ -322,7 +377,10 @@ extension Inspector.Page {
             let row = try row.opened(by: sealer)
             var request = try ArchivedRequest(row)
             let body = try StoredBody(whole: row)
-            if case .spooled(let file) = body { bodies.append((id, last, .readable(file))) }
+            if case .spooled(let file) = body {
+                bodies.append((id, last, .readable(file)))
+                bodyBytes += file.size
+            }
             request.body = try ArchivedRequest.Body(body)
             _ = try request.validated()
         } catch let fault as SealFault where fault.isKeyMissing {
@@ -364,15 +422,15 @@ extension QueueVerification {
     /// - Parameter isUsed: Returns whether a row refers to the spool file of this name.
     fileprivate mutating func check(
         _ found: (id: String, position: Int64, body: Inspector.InspectedFile),
-        in spool: BodySpool,
+        in bodies: InspectedBodies,
         isUsed: (String) async throws -> Bool
     ) async throws {
         let fault: SpooledBodyFault?
         switch found.body {
         case .readable(let body):
             files += 1
-            fault = await spool.verify(body)
-        case .sealed(let name, let size): fault = await spool.verifySealed(name, size: size)
+            fault = try await bodies.verify(body)
+        case .sealed(let name, let size): fault = await bodies.spool.verifySealed(name, size: size)
         }
         guard let fault else { return }
         guard try await isUsed(found.body.name) else { return }

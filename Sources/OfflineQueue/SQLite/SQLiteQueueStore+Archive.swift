@@ -66,6 +66,37 @@ extension SQLiteQueueStore: QueueArchive {
         }
     }
 
+    package func scan(_ position: ScanPosition, _ timing: ScanTiming) async throws -> ScanPiece {
+        let bodies = InspectedBodies(spool: spool, isNamed: { self.isFileNamed($0) }, pace: timing.pace)
+        var piece = ScanPiece()
+        do {
+            piece = try await withInspector { try await $0.scan(position, bodies, within: timing.limit) }
+        } catch let error where StoreFault.isDamage(error) {
+            // Without the first page, SQLite can read no other one.
+            piece.report.found(.database, "queue.sqlite", StoreFault.words(error))
+        }
+        if let damage = piece.report.findings.first(where: { $0.kind == .database }) {
+            await DispatchQueue.global().run { [batcher] in batcher.record(damage: damage.message) }
+        }
+        return piece
+    }
+
+    private var scanFile: String { "\(environment.directory)/queue.scan" }
+
+    package func scanRecord() async -> ScanRecord {
+        await DispatchQueue.global().run { [scanFile] in
+            let content = try? PrivateFile.read(scanFile, upTo: ScanRecord.longest)
+            // Without a record, the next scan begins at the start of the store.
+            return content.flatMap { ScanRecord(stored: $0.bytes) } ?? ScanRecord()
+        }
+    }
+
+    package func keep(_ record: ScanRecord) async throws {
+        try await DispatchQueue.global().run { [scanFile] in
+            try PrivateFile.replace(scanFile, with: try record.stored())
+        }
+    }
+
     /// Opens a connection for an inspection, and closes it at the end.
     private func withInspector<Value: Sendable>(
         _ inspect: (Inspector) async throws -> Value

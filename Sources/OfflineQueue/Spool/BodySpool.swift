@@ -151,6 +151,27 @@ package final class BodySpool: Sendable {
         }
     }
 
+    /// Checks a body like ``verify(_:)``, but in pieces, with rests between them.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
+    func verify(_ body: SpooledBody, pace: DiskPace) async throws -> SpooledBodyFault? {
+        do {
+            let file = try await openUnverified(body)
+            let comparison = try await queue.run { try SharedComparison(of: file, with: body) }
+            var hasMore = true
+            while hasMore {
+                let start = ContinuousClock.now
+                hasMore = try await queue.run { try comparison.readPiece() }
+                try await pace.rest(since: start)
+            }
+            return comparison.difference.map { .changed($0) }
+        } catch let fault as SpooledBodyFault {
+            return fault
+        } catch let error as SystemError {
+            return SpooledBodyFault(reading: error, of: body)
+        }
+    }
+
     /// Checks the existence and the size of an encrypted body without its key, and returns the fault.
     ///
     /// - Parameter size: The size of the plaintext.

@@ -21,9 +21,7 @@ package final class OpenedBody: Sendable {
         let file = try files.open(body, keys)
         let difference: String?
         do { difference = try file.difference(from: body) } catch {
-            // File systems report errors of their own checksums with the same number.
-            let isSealed = body.sealedKey != nil && error.errno == EBADMSG
-            throw isSealed ? .changed("its authentication tag is wrong") : .unreadable(error)
+            throw SpooledBodyFault(reading: error, of: body)
         }
         if let difference { throw .changed(difference) }
         return OpenedBody(body, file)
@@ -65,18 +63,20 @@ extension SpoolFiles {
 extension SpoolFile {
     /// Returns how the file differs from the accepted body; `nil` if it does not.
     fileprivate func difference(from body: SpooledBody) throws(SystemError) -> String? {
-        let size = try size()
-        guard size == body.size else { return "it has \(size) bytes instead of \(body.size)" }
-        var hash = try SHA256.make()
-        var chunks = SpoolChunks(of: self)
-        while let chunk = try chunks.next() { hash.update(chunk) }
-        let digest = hash.finish()
-        guard digest == body.digest else { return "its SHA-256 is \(digest) instead of \(body.digest)" }
-        return nil
+        var comparison = try BodyComparison(of: self, with: body)
+        while try comparison.readNext() {}
+        return comparison.difference()
     }
 }
 
 extension SpooledBodyFault {
+    /// Creates the fault for an error that ended the read of a body.
+    init(reading error: SystemError, of body: SpooledBody) {
+        // File systems report errors of their own checksums with the same number.
+        let isSealed = body.sealedKey != nil && error.errno == EBADMSG
+        self = isSealed ? .changed("its authentication tag is wrong") : .unreadable(error)
+    }
+
     fileprivate init(_ fault: SealFault) {
         switch fault.cause {
         // The error of Linux for an encrypted file whose key is missing (fscrypt).

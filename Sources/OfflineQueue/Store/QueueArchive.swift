@@ -37,6 +37,16 @@ package protocol QueueArchive: ArchiveRows {
 
     /// Checks the structure of the store for a limited time, without its rows and bodies.
     func quickCheck(within limit: Duration) async throws -> QuickCheck
+
+    /// Reads a piece of the store, without delaying writers. Damage of the database is recorded, so that the next start
+    /// reports it, as after damage that a request finds.
+    func scan(_ position: ScanPosition, _ timing: ScanTiming) async throws -> ScanPiece
+
+    /// Returns the record of the scans; a new one if there is none or it cannot be read.
+    func scanRecord() async -> ScanRecord
+
+    /// Stores the record of the scans.
+    func keep(_ record: ScanRecord) async throws
 }
 
 /// A row of an export: a stored request with its body, or the error if it cannot be read.

@@ -22,7 +22,7 @@ public struct ExportPage: Hashable, Sendable {
 
 /// A position in an export, from which the next page continues.
 public struct ExportCursor: Hashable, Sendable {
-    package enum Part: String, Hashable, Sendable {
+    package enum Part: String, Codable, Hashable, Sendable {
         case waiting
         case dead
     }
@@ -39,6 +39,11 @@ public struct ExportCursor: Hashable, Sendable {
         self.part = part
         self.position = position
     }
+}
+
+extension ExportCursor {
+    /// The beginning of the next part; `nil` after the last one.
+    var nextPart: ExportCursor? { part == .waiting ? ExportCursor(part: .dead, position: 0) : nil }
 }
 
 extension ExportCursor: LosslessStringConvertible {

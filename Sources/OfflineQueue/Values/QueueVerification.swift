@@ -7,6 +7,9 @@ public struct QueueVerification: Hashable, Sendable {
             /// The database's structure (`PRAGMA integrity_check`) or its log is damaged. Stop the queue and call
             /// ``OfflineQueue/setAside(directory:evenIfSound:encryptionKeyFile:)``.
             case database
+            /// The disk cannot read a part of the database at the moment. Only a scan (``OfflineQueue/OfflineQueue/scan``)
+            /// reports this. ``OfflineQueue/OfflineQueue/verify()`` throws the error instead.
+            case databaseUnreadable = "database_unreadable"
             /// A row refers to a missing row (`PRAGMA foreign_key_check`).
             case reference
             /// A stored count of requests or bytes, which is used to enforce ``QueueLimits``, differs from the actual
@@ -34,6 +37,9 @@ public struct QueueVerification: Hashable, Sendable {
             /// A spool file (a large body) belongs to no request. The next start of the queue removes it.
             /// Such files are not reported if the database is damaged.
             case orphan
+
+            /// Whether such a problem is damage.
+            var isDamage: Bool { ![.orphan, .logTail, .encryptionKey].contains(self) }
         }
 
         /// The kind of the problem, for programs.
@@ -74,7 +80,7 @@ public struct QueueVerification: Hashable, Sendable {
     mutating func found(_ kind: Finding.Kind, _ subject: String, _ message: String) {
         findingCount += 1
         // Decided before the limit applies: a loss may follow many harmless findings.
-        if ![.orphan, .logTail, .encryptionKey].contains(kind) { isDamaged = true }
+        if kind.isDamage { isDamaged = true }
         guard findings.count < Self.maximumFindings else { return }
         findings.append(Finding(kind: kind, subject: subject, message: message))
     }

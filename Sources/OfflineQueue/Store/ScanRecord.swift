@@ -1,0 +1,112 @@
+internal import Foundation
+
+/// What a queue remembers of its scans across restarts.
+package struct ScanRecord: Codable, Hashable, Sendable {
+    /// The next piece of the scan in progress; `nil` if none is in progress.
+    private(set) var next: ScanPosition?
+    /// When the scan in progress began.
+    private(set) var began: Date?
+    /// When the last complete scan ended.
+    private(set) var completed: Date?
+    /// What the scan in progress has found until now.
+    private var current = ScanFindings()
+    /// What the last complete scan has found.
+    private var last = ScanFindings()
+
+    package init() {}
+
+    /// Returns whether the scan in progress continues, or a new one begins.
+    ///
+    /// The wall clock may be wrong, above all after a boot. Therefore a scan is also due when none was in progress for an
+    /// interval by the continuous clock.
+    ///
+    /// - Parameters:
+    ///   - interval: The time between two scans; zero for no scans.
+    ///   - idle: The time since the end of the last scan, or since the start of the queue, by the continuous clock.
+    ///   - now: The wall clock.
+    func isDue(every interval: Duration, after idle: Duration, at now: Date) -> Bool {
+        guard interval > .zero else { return false }
+        guard next == nil, let completed else { return true }
+        return idle >= interval || .seconds(now.timeIntervalSince(completed)) >= interval
+    }
+
+    /// Begins a scan, unless one is in progress, and returns its next piece.
+    mutating func begin(at now: Date) -> ScanPosition {
+        if let next { return next }
+        (began, next) = (now, .database)
+        return .database
+    }
+
+    /// Adds the result of the next piece.
+    ///
+    /// - Returns: The first damage, if the scan had found none before.
+    mutating func add(_ piece: ScanPiece, at now: Date) -> QueueVerification.Finding? {
+        let wasSound = current.count == 0
+        let damage = piece.report.findings.filter(\.kind.isDamage)
+        current.add(damage)
+        next = piece.next
+        if next == nil {
+            (last, current) = (current, ScanFindings())
+            (completed, began) = (now, nil)
+        }
+        return wasSound ? damage.first : nil
+    }
+
+    /// The findings of the last complete scan, and those that the scan in progress has added.
+    var scan: QueueScan {
+        var scan = QueueScan()
+        (scan.completed, scan.began) = (completed, began)
+        let added = current.listed.filter { !last.listed.contains($0) }
+        let findings = last.listed + added
+        scan.findings = findings.prefix(QueueScan.maximumFindings).map(\.finding)
+        scan.findingCount = max(findings.count, last.count, current.count)
+        return scan
+    }
+}
+
+extension ScanRecord {
+    /// The maximum size of a stored record in bytes. Messages contain at most a few names from outside.
+    static let longest = 1 << 20
+
+    /// The record as JSON.
+    func stored() throws -> [UInt8] { Array(try JSONEncoder().encode(self)) }
+
+    /// Parses a stored record; `nil` if it is damaged, or if another version has written it.
+    init?(stored bytes: [UInt8]) {
+        guard let record = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else { return nil }
+        let times = [record.began, record.completed].compactMap { $0?.timeIntervalSince1970 }
+        // Such times cannot be shown.
+        guard times.allSatisfy({ (0...Double(Timestamp.farthest / 1000)).contains($0) }) else { return nil }
+        self = record
+    }
+}
+
+/// The damage that one scan has found.
+private struct ScanFindings: Codable, Hashable {
+    struct Item: Codable, Hashable {
+        var kind: String
+        var subject: String
+        var message: String
+
+        init(_ finding: QueueVerification.Finding) {
+            (kind, subject, message) = (finding.kind.rawValue, finding.subject, finding.message)
+        }
+
+        var finding: QueueVerification.Finding {
+            QueueVerification.Finding(
+                kind: QueueVerification.Finding.Kind(rawValue: kind) ?? .database,
+                subject: subject,
+                message: message
+            )
+        }
+    }
+
+    private(set) var count = 0
+    private(set) var listed: [Item] = []
+
+    mutating func add(_ findings: [QueueVerification.Finding]) {
+        count += findings.count
+        let free = max(0, QueueScan.maximumFindings - listed.count)
+        listed += findings.prefix(free).map(Item.init)
+    }
+}
