@@ -39,6 +39,7 @@ struct LogMessageTests {
         ("Sources/OfflineQueue/SQLite/SQLiteQueueStore.swift", "func missingKeys("),
         ("Sources/OfflineQueue/Encryption/Sealer.swift", "func requireUnlocked("),
         ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func reseal("),
+        ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func scanStore("),
         ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var shortcomings: [String]"),
         ("Sources/NetwatchService/Credentials/CredentialFileReader.swift", "func fault("),
         ("Sources/NetwatchService/Hooks/HookProgram.swift", "var fault: String?"),

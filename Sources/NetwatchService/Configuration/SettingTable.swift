@@ -162,6 +162,13 @@ enum SettingTable {
             \.queue.credentialTimeout,
             "The time limit for reading a credential."
         ).reloadable(),
+        .duration(
+            "queue",
+            "scan-interval",
+            .zero...longest,
+            \.queue.scanInterval,
+            "The time between two scans of the database and of all bodies for damage, \"0s\" for none."
+        ).reloadable(),
         .texts(
             "queue",
             "metered-interfaces",

@@ -70,6 +70,20 @@ extension ControlMessage {
         package var complete: Bool
         /// The first damage; `nil` if none was found.
         package var damage: String?
+        /// What the scans of the store have found; `nil` before the first one has begun.
+        package var scan: Scan?
+    }
+
+    /// The scans of the store in the background.
+    package struct Scan: Codable, Hashable, Sendable {
+        /// When the last complete scan ended; `nil` if none has ended.
+        package var completed: Date?
+        /// When the scan in progress began; `nil` if none is in progress.
+        package var began: Date?
+        /// The number of problems that the last complete scan and the scan in progress have found. All are damage.
+        package var findingCount: Int
+        /// The first problems, at most 20. `nil` in a status, which every user may read.
+        package var findings: [Finding]?
     }
 
     package struct Finding: Codable, Hashable, Sendable {

@@ -19,6 +19,8 @@ extension ControlMessage {
         /// If the service uses its last good configuration, because it could not use its files when it started: when
         /// that configuration was stored. `nil` otherwise.
         package var lastGood: Date?
+        /// The scans of the store, without the texts of findings; `nil` before the first one has begun.
+        package var scan: Scan?
     }
 
     /// The path of this machine to the public Internet.

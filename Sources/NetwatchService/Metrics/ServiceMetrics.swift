@@ -16,6 +16,7 @@ struct ServiceMetrics {
         netlink: PathMonitor.Statistics,
         hosts: [HostSnapshot],
         queue: QueueStatistics,
+        scan: QueueScan,
         activity: QueueMeter.Values,
         commits: DurationHistogram,
         process: ProcessUsage
@@ -31,6 +32,7 @@ struct ServiceMetrics {
         add(netlink)
         add(hosts)
         add(queue)
+        add(scan)
         add(activity)
         output.add(
             "netwatch_store_commit_duration_seconds",
@@ -171,6 +173,21 @@ struct ServiceMetrics {
             .gauge,
             "The size of uploaded bodies that no request uses yet.",
             Double(queue.stagedBytes)
+        )
+    }
+
+    private mutating func add(_ scan: QueueScan) {
+        output.add(
+            "netwatch_store_scan_findings",
+            .gauge,
+            "The number of damaged parts that the scans of the store have found.",
+            Double(scan.findingCount)
+        )
+        output.add(
+            "netwatch_store_scan_completed_timestamp_seconds",
+            .gauge,
+            "When the last complete scan of the store ended. Missing if none has ended.",
+            scan.completed?.timeIntervalSince1970
         )
     }
 

@@ -34,6 +34,7 @@ struct StatusPage {
         <h1 class="\(isGood ? "up" : "down")">\(sentence)</h1>
         <p class="note">\(TextFormat.time(now))<span id="stale" role="status"></span></p>
         \(lastGoodNote)
+        \(damageNote)
         \(hostSection)
         \(OutageList(outages: outages, now: now).html)
         \(queueSection)
@@ -55,6 +56,14 @@ struct StatusPage {
             """
     }
 
+    private var damageNote: HTML {
+        guard let scan = status.scan, scan.findingCount > 0 else { return "" }
+        return """
+            <p class="remote">The queue is damaged: a scan has found \(TextFormat.count(scan.findingCount, "problem")). \
+            <code>netwatch doctor</code> shows what to do.</p>
+            """
+    }
+
     /// The page is readable by every user of the machine, so it does not list the faults of the configuration.
     private var configuration: String {
         guard let (date, outcome) = reload else { return "The configuration was not reloaded since." }
@@ -69,6 +78,7 @@ struct StatusPage {
 
     private var isGood: Bool {
         status.network.state == "reachable" && !hosts.contains { $0.host.state == "down" }
+            && status.scan?.findingCount ?? 0 == 0
     }
 
     private var title: String {

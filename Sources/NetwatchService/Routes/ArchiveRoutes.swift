@@ -53,12 +53,13 @@ extension QueueRoutes {
 
     private func check() async throws -> ControlResponse {
         let found = try await quickChecks.run { try await queue.quickCheck(within: Self.longestCheck) }
-        let message =
+        var message =
             switch found {
             case .noDamage: ControlMessage.StoreCheck(complete: true)
             case .damaged(let damage): ControlMessage.StoreCheck(complete: false, damage: damage)
             case .unfinished: ControlMessage.StoreCheck(complete: false)
             }
+        message.scan = ControlMessage.Scan(queue.scan, withTexts: true)
         return .json(message, encoder: ControlMessage.encoder)
     }
 
@@ -71,11 +72,30 @@ extension QueueRoutes {
             files: found.files,
             unchecked: found.unchecked > 0 ? found.unchecked : nil,
             findingCount: found.findingCount,
-            findings: found.findings.map {
-                ControlMessage.Finding(kind: $0.kind.rawValue, subject: $0.subject, message: $0.message)
-            }
+            findings: found.findings.map(ControlMessage.Finding.init)
         )
         return .json(message, encoder: ControlMessage.encoder)
+    }
+}
+
+extension ControlMessage.Finding {
+    fileprivate init(_ finding: QueueVerification.Finding) {
+        self.init(kind: finding.kind.rawValue, subject: finding.subject, message: finding.message)
+    }
+}
+
+extension ControlMessage.Scan {
+    /// Returns `nil` before the first scan has begun.
+    ///
+    /// - Parameter withTexts: Whether the message contains the findings, which name requests of all users.
+    init?(_ scan: QueueScan, withTexts: Bool) {
+        guard scan != QueueScan() else { return nil }
+        self.init(
+            completed: scan.completed,
+            began: scan.began,
+            findingCount: scan.findingCount,
+            findings: withTexts ? scan.findings.map(ControlMessage.Finding.init) : nil
+        )
     }
 }
 

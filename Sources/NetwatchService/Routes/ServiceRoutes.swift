@@ -89,6 +89,7 @@ struct ServiceRoutes: Sendable {
             netlink: await state.monitor.currentStatistics(),
             hosts: await state.hosts.monitor.snapshots,
             queue: try await state.queue.statistics(),
+            scan: state.queue.scan,
             activity: state.meter.values,
             commits: state.queue.commitDurations,
             process: ProcessUsage(started: state.started)

@@ -35,7 +35,8 @@ struct ServiceState: Sendable {
             reload: await reloads.latest.map { (date, outcome) in
                 ControlMessage.LastReload(time: date, refused: outcome.isRefused)
             },
-            lastGood: configuration.fallback?.kept
+            lastGood: configuration.fallback?.kept,
+            scan: ControlMessage.Scan(queue.scan, withTexts: false)
         )
     }
 
@@ -44,7 +45,8 @@ struct ServiceState: Sendable {
             network: await network(),
             hosts: await hostCounts(),
             queue: try? await queue.counts,
-            usesLastGood: configuration.fallback != nil
+            usesLastGood: configuration.fallback != nil,
+            isStoreDamaged: queue.scan.isDamaged
         )
     }
 

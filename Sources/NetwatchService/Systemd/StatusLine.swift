@@ -9,11 +9,15 @@ struct StatusLine {
     let queue: QueueCounts?
     /// Whether the service uses its last good configuration, because it cannot use its files.
     var usesLastGood = false
+    /// Whether a scan of the store has found damage.
+    var isStoreDamaged = false
 
     /// For example `network: reachable; hosts: 3 up, 1 down; queue: 4 waiting, 1 held`.
     var text: String {
-        [networkText, hostText, queueText, usesLastGood ? "last good configuration" : nil]
-            .compactMap(\.self).joined(separator: "; ")
+        [
+            networkText, hostText, queueText, usesLastGood ? "last good configuration" : nil,
+            isStoreDamaged ? "damaged store" : nil,
+        ].compactMap(\.self).joined(separator: "; ")
     }
 
     private var networkText: String { "network: \(network.reason ?? network.state)" }

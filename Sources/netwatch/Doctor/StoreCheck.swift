@@ -30,27 +30,60 @@ struct StoreCheck {
             else { return [] }
             throw failure
         }
-        return [
-            use(statistics), Self.fullDisk(statistics), Self.pause(statistics),
-            Self.unsolved(statistics.counts),
-        ].compactMap(\.self)
+        let check = service?.storeCheck
+        return [use(statistics, check)] + (check?.scan.map { Self.findings(on: $0) } ?? [])
+            + [
+                Self.fullDisk(statistics), Self.pause(statistics), Self.unsolved(statistics.counts),
+            ].compactMap(\.self)
     }
 
     /// Returns the finding on the database that the service uses.
-    private func use(_ statistics: ControlMessage.Statistics) -> DoctorFinding {
-        let check = service?.storeCheck
+    private func use(
+        _ statistics: ControlMessage.Statistics,
+        _ check: ControlMessage.StoreCheck?
+    ) -> DoctorFinding {
         if let damage = check?.damage {
             return .problem(
                 "the database that the service uses is damaged: \(Printer.printable(damage))",
-                advice:
-                    "stop the service; then `netwatch queue verify --set-aside` moves the database away and saves the "
-                    + "readable requests"
+                advice: Self.setAsideAdvice
             )
         }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
         let extent =
             check.map { $0.complete ? "no damage; " : "no damage in the part that was checked; " } ?? ""
-        return .ok("in use by the service; \(sizes); \(extent)`netwatch queue verify` checks every request")
+        let scan = check?.scan?.completed.map { "last scan \($0.rfc3339); " } ?? ""
+        return .ok(
+            "in use by the service; \(sizes); \(extent)\(scan)`netwatch queue verify` checks every request"
+        )
+    }
+
+    private static let setAsideAdvice =
+        "stop the service; then `netwatch queue verify --set-aside` moves the database away and saves the readable "
+        + "requests"
+
+    /// Returns the problems that scans of the service have found.
+    static func findings(on scan: ControlMessage.Scan) -> [DoctorFinding] {
+        let listed = scan.findings ?? []
+        let problems = listed.map { finding in
+            DoctorFinding.problem(
+                Printer.printable("a scan has found \(finding.kind): \(finding.subject): \(finding.message)"),
+                advice: advice(on: finding)
+            )
+        }
+        let rest = scan.findingCount - listed.count
+        guard rest > 0 else { return problems }
+        let more = CountText.format(rest, "other problem")
+        return problems + [.problem("scans have found \(more)", advice: "`netwatch queue verify` lists all")]
+    }
+
+    private static func advice(on finding: ControlMessage.Finding) -> String {
+        switch QueueVerification.Finding.Kind(rawValue: finding.kind) {
+        case .database: setAsideAdvice
+        case .databaseUnreadable, .bodyUnreadable:
+            "check the disk (`dmesg`); `netwatch queue verify` reads the part again"
+        default:
+            "submit the request again with another id, and drop this one; the next scan reads its body again"
+        }
     }
 
     /// Returns the problem that the disk has only its reserve left; `nil` if new requests are accepted.

@@ -47,11 +47,13 @@ struct ServiceSummary: Encodable, Sendable {
     var lastGood: Date?
     /// The last reload of the configuration.
     var reload: ControlMessage.LastReload?
+    /// The scans of the store.
+    var scan: ControlMessage.Scan?
     /// The error of the query; `nil` if the service responded, or if no connection could be made.
     var failure: CommandError?
 
     private enum CodingKeys: String, CodingKey {
-        case state, socket, pid, queue, names, auditCorrections, lastGood, reload
+        case state, socket, pid, queue, names, auditCorrections, lastGood, reload, scan
     }
 
     /// Queries the service.
@@ -97,7 +99,8 @@ struct ServiceSummary: Encodable, Sendable {
                 names: resolver,
                 auditCorrections: answer?.auditCorrections,
                 lastGood: answer?.lastGood,
-                reload: answer?.reload
+                reload: answer?.reload,
+                scan: answer?.scan
             )
         } catch {
             return ServiceSummary(state: state(error.status), socket: socket, pid: pid, failure: error)
@@ -126,7 +129,7 @@ struct ServiceSummary: Encodable, Sendable {
     /// 0 if the queue works by itself, 1 if it needs a user's attention, 2 if its state is unknown.
     var queueStatus: ExitStatus {
         guard let queue else { return .unknown }
-        return queue.needsAttention ? .no : .yes
+        return queue.needsAttention || storeText != nil ? .no : .yes
     }
 
     // MARK: For people
@@ -161,6 +164,13 @@ struct ServiceSummary: Encodable, Sendable {
         return
             "reloaded without effect at \(reload.time.rfc3339), because the files have faults; `netwatch config check` "
             + "prints them"
+    }
+
+    /// The damage that scans have found; `nil` if there is none, which is the normal case.
+    var storeText: String? {
+        guard let scan, scan.findingCount > 0 else { return nil }
+        let problems = CountText.format(scan.findingCount, "problem")
+        return "damaged: a scan has found \(problems); `netwatch doctor` shows what to do"
     }
 
     func queueText(now: Date) -> String? {

@@ -45,6 +45,7 @@ struct StatusReport: Encodable {
         if let audit = service.auditText { lines.append(line("audit", audit)) }
         lines += nameLines
         if let queue = service.queueText(now: time) { lines.append(line("queue", queue)) }
+        if let store = service.storeText { lines.append(line("store", store)) }
         lines.append(line("service", service.summary))
         return lines + (service.configurationText.map { [line("config", $0)] } ?? [])
     }
