@@ -59,6 +59,27 @@ internal import Testing
         )
     }
 
+    @Test func `damage that a scan has found is a line of the status, and a problem with its remedy`() throws
+    {
+        func scan(_ members: String) throws -> ControlMessage.Scan { try decoded("{\(members)}") }
+        var summary = ServiceSummary(state: .running, socket: "")
+        summary.scan = try scan(#""finding_count":0"#)
+        #expect(summary.storeText == nil)
+        summary.scan = try scan(#""finding_count":1"#)
+        #expect(
+            summary.storeText == "damaged: a scan has found 1 problem; `netwatch doctor` shows what to do"
+        )
+        let listed = ["database", "body_unreadable", "body_changed"].map {
+            #"{"kind":"\#($0)","subject":"a","message":"x"}"#
+        }
+        let all = try scan(#""finding_count":4,"findings":[\#(listed.joined(separator: ","))]"#)
+        let findings = StoreCheck.findings(on: all)
+        #expect(findings.count == 4 && findings.allSatisfy { $0.result == .problem })
+        #expect(findings[0].message == "a scan has found database: a: x")
+        let remedies = ["--set-aside", "dmesg", "with another id", "`netwatch queue verify` lists all"]
+        #expect(zip(findings, remedies).allSatisfy { $0.advice?.contains($1) == true }, "\(findings)")
+    }
+
     @Test func `the status has a line about the configuration only if the files are not used`() throws {
         func text(_ lastGood: Date?, _ refused: Bool?) throws -> String? {
             var summary = ServiceSummary(state: .running, socket: "")

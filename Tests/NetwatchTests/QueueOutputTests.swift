@@ -216,6 +216,15 @@ internal import Testing
         #expect(summary.queueText(now: Date()) == text)
     }
 
+    @Test func `a queue in which a scan has found damage needs attention`() throws {
+        let queue = ServiceSummary.Queue(try statistics(closed: 0))
+        var summary = ServiceSummary(state: .running, socket: "", queue: queue)
+        #expect(summary.queueStatus == .yes)
+        let scan = Data(#"{"finding_count":1}"#.utf8)
+        summary.scan = try ControlMessage.decoder.decode(ControlMessage.Scan.self, from: scan)
+        #expect(summary.queueStatus == .no)
+    }
+
     @Test(arguments: [
         (nil, nil), (0, nil), (1, "1 path corrected after up to a minute"),
         (3, "3 paths corrected after up to a minute"),

@@ -90,7 +90,9 @@ extension OfflineQueue {
     /// Scans the store at intervals, and warns about the first damage that a scan finds.
     func scanStore() async {
         await scanner.run { finding in
-            await self.warn("a scan of the queue has found damage: \(finding); `netwatch doctor` shows what to do")
+            await self.warn(
+                "a scan of the queue has found damage: \(finding); `netwatch doctor` shows what to do"
+            )
         }
     }
 

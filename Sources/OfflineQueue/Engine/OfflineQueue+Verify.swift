@@ -25,7 +25,7 @@ extension OfflineQueue {
         try await store.archive.quickCheck(within: limit)
     }
 
-    /// What the scans of the store have found; see ``Configuration/scanInterval``. Empty before ``start()``.
+    /// What the scans of the store have found, also those before the last restart; see ``Configuration/scanInterval``.
     public nonisolated var scan: QueueScan { scanner.scan }
 
     /// Checks the database's log before a queue is opened, because opening the queue would drop damaged commits.

@@ -244,6 +244,7 @@ public actor OfflineQueue {
         let settings = StoreSettings(configuration)
         let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
         self.init(configuration: configuration, store: store, sender: sender, gate: gate, portals: portals)
+        await scanner.load()
     }
 
     package init(

@@ -18,7 +18,7 @@ final class StoreScanner: Sendable {
         state = Lock(State(interval: interval))
     }
 
-    /// What the scans have found. Empty before ``run(warn:)`` has read the record.
+    /// What the scans have found. Empty before ``load()``.
     var scan: QueueScan { record.scan }
 
     private var record: ScanRecord { state.withLock { $0.record } }
@@ -26,13 +26,18 @@ final class StoreScanner: Sendable {
     /// Replaces the interval. A scan in progress continues, unless the interval is zero.
     func use(interval: Duration) { state.withLock { $0.interval = interval } }
 
+    /// Reads the record of earlier scans. Must not be called during a scan.
+    func load() async {
+        let stored = await archive.scanRecord()
+        state.withLock { $0.record = stored }
+    }
+
     /// Scans until the task is cancelled. Called once.
     ///
     /// - Parameter warn: Called with the first damage of each scan.
     func run(warn: @Sendable (QueueVerification.Finding) async -> Void) async {
-        let loaded = await archive.scanRecord()
-        state.withLock { $0.record = loaded }
-        var saved = (record: loaded, time: ContinuousClock.now)
+        await load()
+        var saved = (record: record, time: ContinuousClock.now)
         var idleSince = ContinuousClock.now
         await wait(timing.startDelay)
         while !Task.isCancelled {

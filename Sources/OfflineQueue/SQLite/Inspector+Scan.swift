@@ -47,14 +47,14 @@ extension Inspector {
             let isUnfinished = try await scanStructure(of: nil, within: limit, &report)
             return isUnfinished ? .table(after: "") : .requests(.waiting, after: 0)
         case .table(let last):
-            let found = try await examine("sqlite_schema", &report) { try await table(after: last) }
+            let found = try await examine("sqlite_schema", &report) { try await nextTable(after: last) }
             guard let table = found ?? nil else { return .requests(.waiting, after: 0) }
             let isUnfinished = try await scanStructure(of: table, within: limit, &report)
             return isUnfinished ? .rows(of: table, after: -1) : .table(after: table)
         case .rows(let table, let last):
-            let key = try await examine(table, &report) { try await readRows(of: table, after: last) }
-            return (key ?? nil).map { .rows(of: table, after: $0) }
-                ?? .index(of: table, after: "", attempt: 1)
+            let found = try await examine(table, &report) { try await readRows(of: table, after: last) }
+            guard let key = found ?? nil else { return .index(of: table, after: "", attempt: 1) }
+            return .rows(of: table, after: key)
         case .index(let table, let last, let attempt):
             return try await scanIndex(of: table, after: last, attempt: attempt, within: limit, &report)
         case .requests: preconditionFailure("requests are read by `scanRequests`")
@@ -103,14 +103,13 @@ extension Inspector {
     /// Returns whether a check of the structure ends at its time limit, or the database is so small that it ends soon.
     private func endsAtLimit() async throws -> Bool {
         if sqlite3_libversion_number() >= 3_040_000 { return true }
-        let size = try await read { database in
-            try Int64.fetchOne(database, sql: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-        }
+        let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        let size = try await read { try Int64.fetchOne($0, sql: sql) }
         return (size ?? 0) <= Self.largestUnlimited
     }
 
     /// Returns the first table after another one, by name; `nil` at the end.
-    private func table(after name: String) async throws -> String? {
+    private func nextTable(after name: String) async throws -> String? {
         try await read { database in
             // The schema does not contain itself.
             let tables = """
@@ -168,7 +167,7 @@ extension Inspector {
         within limit: Duration,
         _ report: inout QueueVerification
     ) async throws -> ScanPosition {
-        let found = try await examine(table, &report) { try await index(of: table, after: last) }
+        let found = try await examine(table, &report) { try await nextIndex(of: table, after: last) }
         guard let index = found ?? nil else { return .table(after: table) }
         let isRead = try await examine(index.name, &report) {
             try await read(index, of: table, within: limit * (1 << (attempt - 1)))
@@ -185,7 +184,7 @@ extension Inspector {
         let condition: String
     }
 
-    private func index(of table: String, after name: String) async throws -> Index? {
+    private func nextIndex(of table: String, after name: String) async throws -> Index? {
         try await read { database in
             let sql = """
                 SELECT name, sql FROM sqlite_schema
@@ -194,7 +193,7 @@ extension Inspector {
             return try database.row(sql, [table, name]).map { row in
                 // An index of a UNIQUE constraint has no statement.
                 let statement: String? = try row["sql"]
-                let condition = statement?.range(of: #"\sWHERE\s.*"#, options: .regularExpression)
+                let condition = statement?.range(of: #"(?s)\sWHERE\s.*"#, options: .regularExpression)
                 return Index(name: try row["name"], condition: condition.map { String(statement![$0]) } ?? "")
             }
         }

@@ -15,7 +15,7 @@ final class Inspector: Sendable {
     static let pageBytes = 1 << 20
     /// The approximate maximum size of the spooled bodies of the rows of a page: 64 MiB. A scan repeats an interrupted
     /// page from its beginning.
-    private static let pageBodyBytes: Int64 = 64 << 20
+    fileprivate static let pageBodyBytes: Int64 = 64 << 20
     private static let maximumProblems = 100
 
     private let database: DatabaseQueue
@@ -151,7 +151,9 @@ struct InspectedBodies: Sendable {
         guard let pace else { return await spool.verify(body) }
         let fault = try await spool.verify(body, pace: pace)
         // A scan raises an alarm, so it does not report that this process lacks a descriptor or memory, but tries again.
-        if case .unreadable(let error) = fault, [EMFILE, ENFILE, ENOMEM].contains(error.errno) { throw error }
+        if case .unreadable(let error) = fault, [EMFILE, ENFILE, ENOMEM].contains(error.errno) {
+            throw error
+        }
         return fault
     }
 }
@@ -331,7 +333,7 @@ extension Inspector {
             do {
                 let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
                 let rows = try database.cursor(sql, [position, Self.page])
-                while page.bytes < Self.pageBytes, page.bodyBytes < Self.pageBodyBytes, let row = try rows.next() {
+                while !page.isFull, let row = try rows.next() {
                     page.last = try row.place("position", after: page.last)
                     page.bytes += row.approximateSize
                     page.check(row, sealer)
@@ -370,6 +372,10 @@ extension Inspector {
 }
 
 extension Inspector.Page {
+    fileprivate var isFull: Bool {
+        bytes >= Inspector.pageBytes || bodyBytes >= Inspector.pageBodyBytes
+    }
+
     fileprivate mutating func check(_ row: StoredRow, _ sealer: Sealer) {
         count += 1
         let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"

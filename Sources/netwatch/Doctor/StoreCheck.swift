@@ -31,10 +31,11 @@ struct StoreCheck {
             throw failure
         }
         let check = service?.storeCheck
-        return [use(statistics, check)] + (check?.scan.map { Self.findings(on: $0) } ?? [])
-            + [
-                Self.fullDisk(statistics), Self.pause(statistics), Self.unsolved(statistics.counts),
-            ].compactMap(\.self)
+        let damage = check?.scan.map { Self.findings(on: $0) } ?? []
+        let others = [
+            Self.fullDisk(statistics), Self.pause(statistics), Self.unsolved(statistics.counts),
+        ].compactMap(\.self)
+        return [use(statistics, check)] + damage + others
     }
 
     /// Returns the finding on the database that the service uses.

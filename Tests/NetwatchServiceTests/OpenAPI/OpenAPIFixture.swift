@@ -16,9 +16,20 @@ struct OpenAPIFixture {
     private let queue: OfflineQueue
     private let server: ControlServer
 
-    /// - Parameter configuration: The configuration of the service. Default: one without files.
-    init(configuration: ConfigurationInUse = ConfigurationInUse()) async throws {
+    /// - Parameters:
+    ///   - configuration: The configuration of the service. Default: one without files.
+    ///   - scan: The record of earlier scans of the store, as JSON. Default: none.
+    init(configuration: ConfigurationInUse = ConfigurationInUse(), scan: String? = nil) async throws {
         directory = try ScratchDirectory()
+        if let scan {
+            let state = URL(filePath: directory.file("state"))
+            try FileManager.default.createDirectory(
+                at: state,
+                withIntermediateDirectories: false,
+                attributes: [.posixPermissions: 0o700]
+            )
+            try Data(scan.utf8).write(to: state.appending(path: "queue.scan"))
+        }
         queue = try await directory.openQueue()
         let history = try HostHistory(path: directory.file("history.sqlite"))
         let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(Recorder()))

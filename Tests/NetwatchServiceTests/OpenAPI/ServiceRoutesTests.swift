@@ -105,6 +105,30 @@ internal import Testing
         await fixture.stop()
     }
 
+    @Test func `damage that scans have found is reported everywhere, its texts only with full access`()
+        async throws
+    {
+        let finding = #"{"kind":"body_changed","message":"secret","subject":"order-7"}"#
+        let scan = #"{"count":2,"listed":[\#(finding)]}"#
+        let record = #"{"completed":0,"current":{"count":0,"listed":[]},"last":\#(scan)}"#
+        let fixture = try await OpenAPIFixture(scan: record)
+        let requests = ["/v1/status", "/", "/metrics", "/v1/queue/check"].map {
+            OpenAPIRequest(method: "GET", path: $0)
+        }
+        let responses = try await fixture.responses(to: requests).map(\.body)
+        let times = #""scan":{"completed":"2001-01-01T00:00:00.000Z","finding_count":2"#
+        #expect(responses[0].contains("\(times)}"))
+        #expect(responses[1].contains("The queue is damaged: a scan has found 2 problems."))
+        #expect(
+            responses[2].contains("netwatch_store_scan_findings 2\n")
+                && responses[2].contains("netwatch_store_scan_completed_timestamp_seconds 978307200\n")
+        )
+        #expect(responses.prefix(3).allSatisfy { !$0.contains("secret") })
+        #expect(responses[3].contains(#"\#(times),"findings":[\#(finding)]}"#), "\(responses[3])")
+        #expect(await fixture.state.statusLine().text.hasSuffix("; damaged store"))
+        await fixture.stop()
+    }
+
     @Test func `a refused reload is in the metrics until the next one is applied`() async throws {
         let fixture = try await OpenAPIFixture()
         let requests = [Self.reload, OpenAPIRequest(method: "GET", path: "/metrics")]

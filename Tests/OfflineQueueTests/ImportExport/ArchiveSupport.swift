@@ -42,6 +42,15 @@ func rootPages(of directory: TemporaryDirectory) throws -> [String: Int] {
     return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["rootpage"]) })
 }
 
+/// Overwrites the root page of a table or an index. A queue may have the database open.
+func damageRootPage(of name: String, in directory: TemporaryDirectory) throws {
+    let page = try rootPages(of: directory)[name]!
+    let file = try FileHandle(forUpdating: URL(filePath: "\(directory.path)/queue.sqlite"))
+    try file.seek(toOffset: UInt64(page - 1) * 4096)
+    try file.write(contentsOf: Data(repeating: 0xee, count: 4096))
+    try file.close()
+}
+
 extension StoredBody {
     /// The name of the body's spool file; `nil` if the body is stored in the database.
     var file: String? {

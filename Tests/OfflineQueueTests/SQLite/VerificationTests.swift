@@ -91,14 +91,7 @@ internal import Testing
     }
 
     /// Damages a page that opening the store does not read.
-    private func damagePage() throws {
-        let pages = try rootPages(of: directory)
-        let path = "\(directory.path)/queue.sqlite"
-        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-        try file.seek(toOffset: UInt64(pages["body"]! - 1) * 4096)
-        try file.write(contentsOf: Data(repeating: 0xee, count: 4096))
-        try file.close()
-    }
+    private func damagePage() throws { try damageRootPage(of: "body", in: directory) }
 
     @Test func `a quick check finds a damaged page while the queue runs, and ends at its time limit`()
         async throws

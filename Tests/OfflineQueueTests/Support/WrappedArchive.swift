@@ -31,4 +31,12 @@ extension WrappedArchive {
     func quickCheck(within limit: Duration) async throws -> QuickCheck {
         try await inner.archive.quickCheck(within: limit)
     }
+
+    func scan(_ position: ScanPosition, _ timing: ScanTiming) async throws -> ScanPiece {
+        try await inner.archive.scan(position, timing)
+    }
+
+    func scanRecord() async -> ScanRecord { await inner.archive.scanRecord() }
+
+    func keep(_ record: ScanRecord) async throws { try await inner.archive.keep(record) }
 }
