@@ -24,12 +24,10 @@ extension Inspector {
         try await withTaskCancellationHandler {
             let start = ContinuousClock.now
             var piece = ScanPiece()
-            if case .requests(let part, let place) = position {
-                piece.next = try await scanRequests(part, after: place, bodies, &piece.report)
-                return piece
-            }
-            piece.next = try await scanDatabase(position, within: limit, &piece.report)
-            // A cancellation shortens the rest, and the piece counts nevertheless.
+            piece.next = try await read(position, bodies, within: limit, &piece.report)
+            // The check of requests rests after each read. A cancellation shortens the rest, and the piece counts
+            // nevertheless.
+            if case .requests = position { return piece }
             try? await bodies.pace?.rest(since: start)
             return piece
         } onCancel: {
@@ -37,11 +35,13 @@ extension Inspector {
         }
     }
 
-    private func scanDatabase(
+    /// Reads a piece, and returns the position of the next one; `nil` at the end.
+    private func read(
         _ position: ScanPosition,
+        _ bodies: InspectedBodies,
         within limit: Duration,
         _ report: inout QueueVerification
-    ) async throws -> ScanPosition {
+    ) async throws -> ScanPosition? {
         switch position {
         case .database:
             let isUnfinished = try await scanStructure(of: nil, within: limit, &report)
@@ -57,7 +57,8 @@ extension Inspector {
             return .rows(of: table, after: key)
         case .index(let table, let last, let attempt):
             return try await scanIndex(of: table, after: last, attempt: attempt, within: limit, &report)
-        case .requests: preconditionFailure("requests are read by `scanRequests`")
+        case .requests(let part, let place):
+            return try await scanRequests(part, after: place, bodies, &report)
         }
     }
 
@@ -73,7 +74,9 @@ extension Inspector {
             return try await body()
         } catch let error where StoreFault.isDamage(error) {
             report.found(.database, subject, StoreFault.words(error))
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_IOERR {
+        } catch let error as DatabaseError
+            where error.resultCode == .SQLITE_IOERR && error.extendedResultCode != .SQLITE_IOERR_NOMEM
+        {
             report.found(.databaseUnreadable, subject, StoreFault.words(error))
         }
         return nil
