@@ -64,6 +64,7 @@ internal import Testing
             response-timeout = "4s"
             durability = "normal"
             stop-timeout = "10s"
+            scan-interval = "0s"
             [queue.limits]
             lane-share = 1
             [queue.retention]
@@ -81,6 +82,7 @@ internal import Testing
         #expect(defaults.timeToLive == .seconds(2 * 86_400) && defaults.durability == .normal)
         #expect(defaults.timeouts.connect == .seconds(3) && defaults.timeouts.response == .seconds(4))
         #expect(queue.limits.laneShare == 1 && queue.stopTimeout == .seconds(10))
+        #expect(queue.scanInterval == .zero)
         #expect(configuration.stopGrace > queue.stopTimeout + queue.cancellationTimeout)
         #expect(queue.retention.done == .seconds(7200) && queue.retention.doneCount == 5)
         #expect(queue.retention.dead == .seconds(3 * 86_400) && queue.retention.bytes == 1 << 20)

@@ -37,6 +37,7 @@ internal import Testing
             "`stopTimeout` is -1 nanosecond; it must be 0 seconds to 366 days",
             { $0.stopTimeout = .nanoseconds(-1) }
         ),
+        ("`scanInterval` is 367 days; it must be 0 seconds to 366 days", { $0.scanInterval = day * 367 }),
         (
             "`reconnectSpread` is -1 second; it must be 0 seconds to 366 days",
             { $0.reconnectSpread = .seconds(-1) }

@@ -185,6 +185,16 @@ internal import Testing
         }
     }
 
+    @Test func `a new interval applies to an open queue`() async throws {
+        try await populated()
+        try await withScans(every: .zero) { queue in
+            var configuration = await queue.configuration
+            configuration.scanInterval = .seconds(86_400)
+            await queue.use(configuration)
+            try await poll { queue.scan.completed != nil }
+        }
+    }
+
     @Test func `an interrupted scan continues after a restart`() async throws {
         try await populated()
         try FileManager.default.removeItem(atPath: "\(spool)/\(try files[0])")
