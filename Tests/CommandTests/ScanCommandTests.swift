@@ -39,7 +39,8 @@ internal import Testing
         // The first scan begins a minute after the start.
         try await service.hasLogged("a scan of the queue has found damage: body_changed: ")
         let status = try await service.run("status", "--timeout", "10s").output
-        #expect(status.contains { $0.hasPrefix("store       damaged: a scan has found 1 problem") }, "\(status)")
+        let line = "store       damaged: a scan has found 1 problem;"
+        #expect(status.contains { $0.hasPrefix(line) }, "\(status)")
         let doctor = try await Command.run("doctor", "--socket", service.socket).output
         #expect(doctor.contains { $0.contains("problem  a scan has found body_changed: ") }, "\(doctor)")
         #expect(try await service.curl("/metrics").contains("netwatch_store_scan_findings 1"))

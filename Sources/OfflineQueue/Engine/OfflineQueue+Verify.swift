@@ -11,9 +11,13 @@ extension OfflineQueue {
     /// by its length if an earlier version stored it without a SHA-256. The SHA-256 reveals faults of the disk, but not
     /// deliberate changes: a person who can write to the database can also replace the SHA-256.
     ///
+    /// The result replaces the findings of ``scan``.
+    ///
     /// - Throws: ``QueueError`` of the store. `CancellationError` if the task is cancelled or the queue stops.
     public nonisolated func verify() async throws -> QueueVerification {
-        try await store.archive.inspect()
+        let report = try await store.archive.inspect()
+        scanner.replaceFindings(with: report)
+        return report
     }
 
     /// Checks the structure of the database for a limited time, without its rows and the bodies in the spool. Delays no

@@ -26,6 +26,11 @@ final class StoreScanner: Sendable {
     /// Replaces the interval. A scan in progress continues, unless the interval is zero.
     func use(interval: Duration) { state.withLock { $0.interval = interval } }
 
+    /// Replaces what the scans have found with the result of a verification.
+    func replaceFindings(with report: QueueVerification) {
+        state.withLock { $0.record.replaceFindings(with: report, at: Date()) }
+    }
+
     /// Reads the record of earlier scans. Must not be called during a scan.
     func load() async {
         let stored = await archive.scanRecord()

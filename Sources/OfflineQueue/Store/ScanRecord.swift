@@ -42,7 +42,7 @@ package struct ScanRecord: Codable, Hashable, Sendable {
     /// - Returns: The first damage, if the scan had found none before.
     mutating func add(_ piece: ScanPiece, at now: Date) -> QueueVerification.Finding? {
         let wasSound = current.count == 0
-        let damage = piece.report.findings.filter(\.kind.isDamage)
+        let damage = piece.report.findings.filter(\.kind.isFoundByScans)
         current.add(damage)
         next = piece.next
         if next == nil {
@@ -50,6 +50,14 @@ package struct ScanRecord: Codable, Hashable, Sendable {
             (completed, began) = (now, nil)
         }
         return wasSound ? damage.first : nil
+    }
+
+    /// Replaces what scans have found with the result of a verification, which reads all that a scan reads. A scan in
+    /// progress continues.
+    mutating func replaceFindings(with report: QueueVerification, at now: Date) {
+        (last, current) = (ScanFindings(), ScanFindings())
+        last.add(report.findings.filter(\.kind.isFoundByScans))
+        completed = now
     }
 
     /// The findings of the last complete scan, and those that the scan in progress has added.

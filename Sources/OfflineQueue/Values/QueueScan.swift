@@ -6,7 +6,7 @@ public struct QueueScan: Hashable, Sendable {
     /// The maximum number of problems in ``findings``: 20.
     public static let maximumFindings = 20
 
-    /// When the last complete scan ended, by the wall clock. `nil` if none has ended.
+    /// When the last complete scan or verification ended, by the wall clock. `nil` if none has ended.
     public internal(set) var completed: Date?
     /// When the scan in progress began, by the wall clock. `nil` if none is in progress. A restart of the queue does not
     /// end a scan.
@@ -15,8 +15,8 @@ public struct QueueScan: Hashable, Sendable {
     public internal(set) var findings: [QueueVerification.Finding] = []
     /// The number of these problems, including those that are not in ``findings``.
     ///
-    /// A scan reads each part of the store once. A problem therefore remains in this number until the next complete scan
-    /// does not find it any more.
+    /// A problem remains in this number until a complete scan or ``OfflineQueue/OfflineQueue/verify()`` does not find it
+    /// any more.
     public internal(set) var findingCount = 0
 
     /// Whether a scan has found damage.

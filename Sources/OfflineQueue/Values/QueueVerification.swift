@@ -40,6 +40,9 @@ public struct QueueVerification: Hashable, Sendable {
 
             /// Whether such a problem is damage.
             var isDamage: Bool { ![.orphan, .logTail, .encryptionKey].contains(self) }
+
+            /// Whether scans search for such damage (``QueueScan``). They read each part of the store for itself.
+            var isFoundByScans: Bool { isDamage && ![.reference, .counter, .dependencyCycle].contains(self) }
         }
 
         /// The kind of the problem, for programs.

@@ -177,11 +177,27 @@ internal import Testing
         #expect(first.findingCount == 2 && first.findings.map(\.kind) == [.bodyMissing, .bodyMissing])
         #expect(first.isDamaged && first.began == nil)
         try await withScans { queue in try await poll { queue.scan == first } }
-        // The next scan does not find the damage any more.
+        // The next scan after the damage is gone does not find it any more.
         let ids = first.findings.map(\.subject)
         try await withQueue(directory) { queue, _ in _ = try await queue.cancel(ids) }
         try await withScans(every: .milliseconds(1)) { queue in
-            try await poll { queue.scan.completed != first.completed && !queue.scan.isDamaged }
+            try await poll { (queue.scan.completed ?? first.completed) != first.completed }
+            #expect(!queue.scan.isDamaged)
+        }
+    }
+
+    @Test func `a verification replaces the findings of scans`() async throws {
+        try await populated()
+        let (body, kept) = ("\(spool)/\(try files[0])", "\(directory.path)/kept")
+        try FileManager.default.moveItem(atPath: body, toPath: kept)
+        try await withScans { queue in
+            try await poll { queue.scan.completed != nil }
+            #expect(queue.scan.findingCount == 1)
+            _ = try await queue.verify()
+            #expect(queue.scan.findingCount == 1)
+            try FileManager.default.moveItem(atPath: kept, toPath: body)
+            _ = try await queue.verify()
+            #expect(!queue.scan.isDamaged)
         }
     }
 
