@@ -59,8 +59,8 @@ struct StatusPage {
     private var damageNote: HTML {
         guard let scan = status.scan, scan.findingCount > 0 else { return "" }
         return """
-            <p class="remote">The queue is damaged: a scan has found \(TextFormat.count(scan.findingCount, "problem")). \
-            <code>netwatch doctor</code> shows what to do.</p>
+            <p class="remote">The queue is damaged: a scan has found \
+            \(TextFormat.count(scan.findingCount, "problem")). <code>netwatch doctor</code> shows what to do.</p>
             """
     }
 

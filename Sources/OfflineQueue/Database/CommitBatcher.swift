@@ -332,8 +332,8 @@ extension CommitBatcher {
         if StoreFault.isDamage(error) { try? directory.damage.write(StoreFault.words(error)) }
     }
 
-    /// Records damage that a scan has found, unless damage is recorded already. The store continues, because the requests
-    /// that do not need the damaged part can still be delivered. Blocks.
+    /// Records damage that a scan has found, unless damage is recorded already. The store continues, because the
+    /// requests that do not need the damaged part can still be delivered. Blocks.
     func record(damage: String) {
         if directory.damage.text == nil { try? directory.damage.write(damage) }
     }

@@ -5,8 +5,8 @@ internal import NetwatchEventLoop
 extension OfflineQueue {
     /// Replaces the settings of an open queue that can change: its limits, its retention, the backoff, the numbers of
     /// requests in flight, ``Configuration/reconnectSpread``, the rates, the weights, the versions of HTTP, the rules for
-    /// statuses, ``Configuration/credentialTimeout``, ``Configuration/stopTimeout`` and ``Configuration/scanInterval``. The
-    /// other settings are ignored.
+    /// statuses, ``Configuration/credentialTimeout``, ``Configuration/stopTimeout`` and ``Configuration/scanInterval``.
+    /// The other settings are ignored.
     ///
     /// Stored requests and requests in flight remain, even if they exceed the new limits. New requests start when fewer
     /// than the new numbers are in flight. The backoff and the spread apply to the next delay. A rate permits as many

@@ -100,9 +100,9 @@ public actor OfflineQueue {
 
         /// The time between two scans of the store: 0 s to 366 days; 0 s means no scans. Default a day.
         ///
-        /// A scan reads the whole database and all bodies in the background, and finds damage before a request needs the
-        /// damaged part. It takes about a tenth of the disk's time, and delays no other operation. After a restart, it
-        /// continues where it stopped. ``OfflineQueue/scan`` has its result.
+        /// A scan reads the whole database and all bodies in the background, and finds damage before a request needs
+        /// the damaged part. It takes about a tenth of the disk's time, and delays no other operation. After a restart,
+        /// it continues where it stopped. ``OfflineQueue/scan`` has its result.
         ///
         /// While the database has damage, the queue continues, but it cannot be opened again before
         /// ``OfflineQueue/setAside(directory:evenIfSound:encryptionKeyFile:)`` is called.

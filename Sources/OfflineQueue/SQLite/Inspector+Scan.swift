@@ -202,7 +202,7 @@ extension Inspector {
         }
     }
 
-    /// Reads an index without its table.
+    /// Reads an index. For the condition of a partial index, SQLite may read rows of the table, too.
     ///
     /// - Returns: `false` if the time limit was reached.
     private func read(_ index: Index, of table: String, within limit: Duration) async throws -> Bool {

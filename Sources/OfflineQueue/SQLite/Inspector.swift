@@ -150,7 +150,8 @@ struct InspectedBodies: Sendable {
     func verify(_ body: SpooledBody) async throws -> SpooledBodyFault? {
         guard let pace else { return await spool.verify(body) }
         let fault = try await spool.verify(body, pace: pace)
-        // A scan raises an alarm, so it does not report that this process lacks a descriptor or memory, but tries again.
+        // A scan raises an alarm, so it does not report that this process lacks a descriptor or memory, but tries
+        // again.
         if case .unreadable(let error) = fault, [EMFILE, ENFILE, ENOMEM].contains(error.errno) {
             throw error
         }

@@ -1,14 +1,14 @@
 /// A part of a store that a scan reads in one piece. A scan continues from there after a restart.
 package enum ScanPosition: Codable, Hashable, Sendable {
-    /// The structure of the whole database. If the time limit of a piece does not suffice for it, its tables follow, one
-    /// by one.
+    /// The structure of the whole database. If the time limit of a piece does not suffice for it, its tables follow,
+    /// one by one.
     case database
     /// The structure of the first table after this one, by name, and of its indexes.
     case table(after: String)
     /// The rows after a key, of a table whose structure takes longer than the time limit. -1 comes before all keys.
     case rows(of: String, after: Int64)
-    /// The first index after this one, by name, of such a table. Each attempt has twice the time limit of the one before
-    /// it.
+    /// The first index after this one, by name, of such a table. Each attempt has twice the time limit of the one
+    /// before it.
     case index(of: String, after: String, attempt: Int)
     /// The requests after a position, and their bodies.
     case requests(ExportCursor.Part, after: Int64)

@@ -17,8 +17,8 @@ package struct ScanRecord: Codable, Hashable, Sendable {
 
     /// Returns whether the scan in progress continues, or a new one begins.
     ///
-    /// The wall clock may be wrong, above all after a boot. Therefore a scan is also due when none was in progress for an
-    /// interval by the continuous clock.
+    /// The wall clock may be wrong, above all after a boot. Therefore a scan is also due when none was in progress for
+    /// an interval by the continuous clock.
     ///
     /// - Parameters:
     ///   - interval: The time between two scans; zero for no scans.

@@ -7,8 +7,9 @@ public struct QueueVerification: Hashable, Sendable {
             /// The database's structure (`PRAGMA integrity_check`) or its log is damaged. Stop the queue and call
             /// ``OfflineQueue/setAside(directory:evenIfSound:encryptionKeyFile:)``.
             case database
-            /// The disk cannot read a part of the database at the moment. Only a scan (``OfflineQueue/OfflineQueue/scan``)
-            /// reports this. ``OfflineQueue/OfflineQueue/verify()`` throws the error instead.
+            /// The disk cannot read a part of the database at the moment. Only a scan
+            /// (``OfflineQueue/OfflineQueue/scan``) reports this. ``OfflineQueue/OfflineQueue/verify()`` throws the
+            /// error instead.
             case databaseUnreadable = "database_unreadable"
             /// A row refers to a missing row (`PRAGMA foreign_key_check`).
             case reference

@@ -19,8 +19,8 @@ struct StatusCommand: AsyncParsableCommand {
             its configuration files, and a line `store` if a scan has found damage in the queue.
 
             Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown. With \
-            --check-queue: 1 also if the queue needs attention, because it is paused or damaged, or has held or dead requests; \
-            otherwise 2 also if the service does not respond.
+            --check-queue: 1 also if the queue needs attention, because it is paused or damaged, or has held or dead \
+            requests; otherwise 2 also if the service does not respond.
             """
     )
 
