@@ -1,3 +1,5 @@
+package import Foundation
+
 extension ControlMessage {
     /// The response to `GET /v1/queue/export`: one page of an export.
     package struct ExportPage: Codable, Hashable, Sendable {

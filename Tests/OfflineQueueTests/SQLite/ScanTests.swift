@@ -96,12 +96,14 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [
-        (ScanPosition.database, "body"), (.table(after: "attempt"), "body"),
-        (.rows(of: "body", after: -1), "body"), (.rows(of: "attempt", after: -1), "attempt"),
-        (.index(of: "request", after: "", attempt: 1), "request_expiry"),
-        (.requests(.waiting, after: 0), "body"),
-    ])
+    @Test(
+        arguments: [
+            (.database, "body"), (.table(after: "attempt"), "body"),
+            (.rows(of: "body", after: -1), "body"), (.rows(of: "attempt", after: -1), "attempt"),
+            (.index(of: "request", after: "", attempt: 1), "request_expiry"),
+            (.requests(.waiting, after: 0), "body"),
+        ] as [(ScanPosition, String)]
+    )
     func `a damaged page is found while the queue runs, and recorded for the next start`(
         position: ScanPosition,
         damaged: String
