@@ -83,8 +83,19 @@ extension StoreTransaction {
 // MARK: - The end of a request
 
 extension StoreTransaction {
-    /// Moves a finished request to the table `history`, so that the tables that claims read stay small.
+    /// Moves a finished request to the table `history`, so that the tables that claims read stay small. A request that
+    /// leaves no record is removed from there at once, so that its end is reported as that of any other request.
     mutating func finish(
+        _ request: StoredRequest,
+        as ending: RequestLifecycle.Ending,
+        _ outcome: Conclusion?
+    ) throws {
+        try moveToHistory(request, as: ending, outcome)
+        guard try !AttemptSettings(stored: request.row["timeouts"]).isRecorded else { return }
+        try forget(request.sequence)
+    }
+
+    private mutating func moveToHistory(
         _ request: StoredRequest,
         as ending: RequestLifecycle.Ending,
         _ outcome: Conclusion?

@@ -160,6 +160,11 @@ extension StoreTransaction {
         return forgotten.count
     }
 
+    /// Removes the finished request with a number.
+    mutating func forget(_ sequence: Int64) throws {
+        _ = try purge("\(Self.historyRows) WHERE seq = ?", [sequence])
+    }
+
     /// - Parameter row: A row with the columns `position`, `seq` and `body_file` of `history`.
     private mutating func remove(_ row: StoredRow) throws {
         let sequence: Int64 = try row["seq"]

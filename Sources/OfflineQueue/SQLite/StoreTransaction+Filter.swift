@@ -249,11 +249,16 @@ extension StoreTransaction {
             "SELECT seq FROM request WHERE on_done IS NOT NULL AND state <> 'inflight' AND \(Part.isIn) ORDER BY seq",
             part.arguments
         )
+        let unrecorded = try numbers(
+            "SELECT seq FROM request WHERE \(AttemptSettings.isUnrecorded) AND state <> 'inflight' AND \(Part.isIn)",
+            part.arguments
+        )
         try execute(Self.moveCancelled, part.arguments &+ moment)
         try execute("DELETE FROM body WHERE seq IN (\(waiting))", part.arguments)
         _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
         for sequence in needed { try resolveDependents(of: sequence, isDelivered: false) }
         for sequence in reported { try enqueueWebhook(ofFinished: sequence, isExpired: false) }
+        for sequence in unrecorded { try forget(sequence) }
         return part.count
     }
 

@@ -1,8 +1,8 @@
 package import ClientCore
 internal import NetwatchEventLoop
 
-/// How the attempts of a request are made and what their responses mean: the options that only an attempt needs. They are
-/// stored as one text, because the store neither selects nor orders requests by them.
+/// How the attempts of a request are made, what their responses mean, and whether the request leaves a record. These
+/// options are stored as one text, because the store neither selects nor orders requests by them.
 package struct AttemptSettings: Hashable, Sendable {
     /// The timeouts that the caller set, without extensions.
     package var timeouts = AttemptTimeouts()
@@ -10,6 +10,8 @@ package struct AttemptSettings: Hashable, Sendable {
     package var httpVersion: HTTPVersion?
     /// The statuses after which the request is retried or given up.
     package var statusRules = StatusRules()
+    /// Whether the queue keeps a record of the request when it has ended.
+    package var isRecorded = true
 
     package init() {}
 }
@@ -18,14 +20,13 @@ extension EnqueueOptions {
     package var attemptSettings: AttemptSettings {
         get {
             var settings = AttemptSettings()
-            (settings.timeouts, settings.httpVersion, settings.statusRules) = (
-                timeouts, httpVersion, statusRules
-            )
+            (settings.timeouts, settings.httpVersion) = (timeouts, httpVersion)
+            (settings.statusRules, settings.isRecorded) = (statusRules, isRecorded)
             return settings
         }
         set {
             (timeouts, httpVersion) = (newValue.timeouts, newValue.httpVersion)
-            statusRules = newValue.statusRules
+            (statusRules, isRecorded) = (newValue.statusRules, newValue.isRecorded)
         }
     }
 }
@@ -52,8 +53,14 @@ extension AttemptSettings {
         {
             parts.append("\(name)=" + ranges.map(StatusRanges.text).joined(separator: "+"))
         }
+        if !isRecorded { parts.append(Self.unrecorded) }
         return parts.isEmpty ? nil : parts.joined(separator: ",")
     }
+
+    private static let unrecorded = "record=none"
+
+    /// The SQL condition that a request leaves no record.
+    static let isUnrecorded = "instr(timeouts, '\(unrecorded)') > 0"
 
     /// Creates settings from their ``stored`` form in the database.
     ///
@@ -93,13 +100,15 @@ extension AttemptSettings {
                 )
             }
             httpVersion = version
+        case "record" where part == Self.unrecorded: isRecorded = false
         case "retry": statusRules.retry = try Self.statuses(value)
         case "dead": statusRules.dead = try Self.statuses(value)
         default:
             throw QueueError(
                 .invalidOption,
                 "the setting \(quoted(String(part))) of the attempts is unknown; accepted: `connect=`, `response=` and "
-                    + "`total=` with milliseconds, `http-version=`, and `retry=` and `dead=` with statuses"
+                    + "`total=` with milliseconds, `http-version=`, `retry=` and `dead=` with statuses, and "
+                    + "`\(Self.unrecorded)`"
             )
         }
     }

@@ -116,6 +116,11 @@ public struct EnqueueOptions: Hashable, Sendable {
     public var constraints = RequestConstraints()
     /// The failures that the request survives once ``OfflineQueue/enqueue(_:options:)`` has returned. Default `.full`.
     public var durability = Durability.full
+    /// Whether the queue keeps a record of the request when it has ended, in whatever way. Default `true`.
+    ///
+    /// Without a record, the end of the request is only an event: the request is not listed, a dead one cannot be
+    /// retried, and its id is unknown again. Such requests therefore displace no others from the history.
+    package var isRecorded = true
     /// The user who enqueues the request. Default `nil`: this process itself.
     package var submitter: Submitter?
     /// What happens when the queue is full. Default `.reject`.

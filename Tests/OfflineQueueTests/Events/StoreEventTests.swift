@@ -54,6 +54,37 @@ internal import Testing
         #expect(taken.map(\.number) == Array(taken[0].number..<taken[0].number + 5))
     }
 
+    @Test func `a request without a record leaves nothing in the store, and its end is reported`()
+        async throws
+    {
+        let bench = try await bench()
+        var events = try await bench.store.events().makeAsyncIterator()
+        func put(_ id: String) async throws -> Int64 {
+            try await bench.put(id) { ($0.isRecorded, $0.replaceKey) = (false, "key") }
+        }
+        _ = try await put("replaced")
+        let lane = try await put("done")
+        try await bench.store.conclude(try await bench.takeOne(lane), .delivered(status: 200))
+        _ = try await put("refused")
+        try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "HTTP 400"), status: 400)
+        _ = try await put("stopped")
+        _ = try await bench.store.edit(.cancel, ["stopped"])
+        _ = try await put("dropped")
+        _ = try await bench.store.edit(.cancel, matching: RequestFilter(states: [.pending]), isDryRun: false)
+        let ends = texts(&events).filter { !$0.hasPrefix("enqueued") && !$0.hasPrefix("started") }
+        #expect(
+            ends == [
+                "superseded replaced pending superseded", "removed replaced superseded",
+                "delivered done inflight delivered", "removed done delivered",
+                "dead refused inflight dead", "removed refused dead",
+                "cancelled stopped pending cancelled", "removed stopped cancelled",
+                "cancelled dropped pending cancelled", "removed dropped cancelled",
+            ]
+        )
+        #expect(try await bench.store.counts() == QueueCounts())
+        #expect(try await bench.store.details(of: "refused") == nil)
+    }
+
     @Test func `a change of the credential is reported, and the release that it causes`() async throws {
         let bench = try await bench()
         let lane = try await bench.put("held") { $0.credential = "old" }
