@@ -42,10 +42,10 @@ internal import Testing
     @Test func `a histogram has classes that include the shorter ones`() {
         var histogram = DurationHistogram(limits: [.milliseconds(500), .seconds(1)])
         for milliseconds in [200, 700, 3000] { histogram.add(.milliseconds(milliseconds)) }
-        var output = PrometheusText()
-        output.add("delay_seconds", "The delay.", histogram)
+        var list = MetricList()
+        list.add("delay_seconds", "The delay.", histogram)
         #expect(
-            output.text == """
+            PrometheusText(list.metrics).text == """
                 # HELP delay_seconds The delay.
                 # TYPE delay_seconds histogram
                 delay_seconds_bucket{le="0.5"} 1
@@ -61,11 +61,11 @@ internal import Testing
     @Test func `the histograms of several hosts have one type and different labels`() {
         var histogram = DurationHistogram(limits: [.seconds(1)])
         histogram.add(.milliseconds(500))
-        var output = PrometheusText()
+        var list = MetricList()
         let empty = DurationHistogram(limits: [])
-        output.add("probe_seconds", "The probe.", [(["host": "a"], histogram), (["host": "b"], empty)])
+        list.add("probe_seconds", "The probe.", [(["host": "a"], histogram), (["host": "b"], empty)])
         #expect(
-            output.text == """
+            PrometheusText(list.metrics).text == """
                 # HELP probe_seconds The probe.
                 # TYPE probe_seconds histogram
                 probe_seconds_bucket{host="a",le="1"} 1

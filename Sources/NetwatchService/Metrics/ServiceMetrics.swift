@@ -4,10 +4,10 @@ internal import OfflineQueue
 
 /// The metrics of the service. Hosts are labelled by their configured names, so that the number of series is bounded.
 struct ServiceMetrics {
-    private var output = PrometheusText()
+    private var output = MetricList()
 
-    /// The metrics in the Prometheus text format.
-    var text: String { output.text }
+    /// The metrics.
+    var metrics: [Metric] { output.metrics }
 
     init(
         version: String,

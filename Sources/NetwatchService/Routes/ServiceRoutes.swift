@@ -94,7 +94,7 @@ struct ServiceRoutes: Sendable {
             commits: state.queue.commitDurations,
             process: ProcessUsage(started: state.started)
         )
-        return .text(metrics.text, type: PrometheusText.contentType)
+        return .text(PrometheusText(metrics.metrics).text, type: PrometheusText.contentType)
     }
 }
 
