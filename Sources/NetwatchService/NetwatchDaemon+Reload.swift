@@ -13,6 +13,7 @@ extension NetwatchDaemon {
         let access: AccessRules
         let queue: OfflineQueue
         let defaults: RequestDefaults
+        let pusher: MetricsPusher
     }
 
     func reload(_ parts: Reloadable) async -> ConfigurationReloads.Outcome {
@@ -43,6 +44,7 @@ extension NetwatchDaemon {
         parts.defaults.replace(new.requestDefaults)
         parts.history?.use(retention: new.historyRetention)
         threshold.level = new.logLevel
+        await parts.pusher.use(new.metricsPush)
         await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)
         let keys = inUse.apply(new.values)

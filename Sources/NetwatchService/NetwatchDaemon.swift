@@ -147,8 +147,17 @@ package struct NetwatchDaemon: Sendable {
         // Obtained before the start, so that the log has the requests that the start changes.
         let events = try await queue.events
         try await queue.start()
-        async let isLogged: Void = QueueLog(logger).run(events)
+        async let isLogged: Void = QueueLog(logger, ignoring: MetricsPush.lane).run(events)
         async let _ = state.meter.run(events)
+        let pusher = MetricsPusher(
+            queue: queue,
+            version: configuration.version,
+            meter: state.pushes,
+            logger: logger,
+            collect: { try await state.metrics() }
+        )
+        async let _ = pusher.run(events)
+        await pusher.use(configuration.metricsPush)
         let monitoring = Task { await hosts.run(configuration.hosts) }
         let parts = Reloadable(
             hosts: hosts,
@@ -158,7 +167,8 @@ package struct NetwatchDaemon: Sendable {
             webServer: webServer,
             access: access,
             queue: queue,
-            defaults: defaults
+            defaults: defaults,
+            pusher: pusher
         )
         // Before the first reload, which stores its values, too.
         if inUse.fallback == nil { await keep(configuration.values) }
@@ -180,6 +190,7 @@ package struct NetwatchDaemon: Sendable {
         monitoring.cancel()
         await monitoring.value
         await hooks.stop()
+        await pusher.stop()
         await queue.stop()
         await isLogged
         await isServerStopped

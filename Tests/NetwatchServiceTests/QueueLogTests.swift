@@ -60,6 +60,16 @@ internal import Testing
         )
     }
 
+    @Test func `events of an ignored lane are not logged`() async {
+        let log = QueueLog(.recording(messages), ignoring: "orders")
+        var dead = event(.dead)
+        for lane in ["orders", "others"] {
+            dead.lane = lane
+            await log.log(dead)
+        }
+        #expect(messages.values == ["request `a` to `a.example` was given up"])
+    }
+
     @Test func `requests that are enqueued, sent, postponed or delivered are not logged`() async {
         for kind: QueueEvent.Kind in [.enqueued, .started, .postponed, .delivered, .removed, .cancelled] {
             await log.log(event(kind, reason: "x"))

@@ -27,6 +27,9 @@ internal import Testing
         meter.record(event(.dead, from: .inflight, to: .dead))
         meter.record(event(.expired, from: .pending, to: .dead))
         meter.record(event(.removed, from: .dead, to: nil))
+        var push = event(.dead, from: .inflight, to: .dead)
+        push.lane = MetricsPush.lane
+        meter.record(push)
         #expect(meter.values.attempts == [.postponed: 1, .held: 1, .dead: 1])
     }
 

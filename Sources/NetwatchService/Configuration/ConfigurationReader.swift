@@ -165,6 +165,7 @@ struct ConfigurationReader {
             report(message, from: origins["queue.backoff-cap"] ?? origins["queue.backoff-base"])
         }
         checkStatuses()
+        checkPush()
         let access = configuration.access
         for (key, groups) in [
             ("access.submit-groups", access.submitGroups), ("access.read-groups", access.readGroups),
@@ -186,6 +187,21 @@ struct ConfigurationReader {
             do throws(QueueError) { try rules.check() } catch {
                 report("`queue.\(key)`\(place): \(error.message)", from: origins["queue.\(key)"])
             }
+        }
+    }
+
+    /// Checks the push of metrics, in the same way as the webhook of a hook.
+    private mutating func checkPush() {
+        let push = configuration.metricsPush
+        do throws(QueueError) {
+            if let url = push.url { try RequestChecks.check(QueueRequest(method: "POST", url: url)) }
+        } catch {
+            report("`metrics.push-url`: \(error)", from: origins["metrics.push-url"])
+        }
+        do throws(QueueError) {
+            if let name = push.credential { try CredentialName.check(name) }
+        } catch {
+            report("`metrics.push-credential`: \(error)", from: origins["metrics.push-credential"])
         }
     }
 

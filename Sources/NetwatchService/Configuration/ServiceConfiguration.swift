@@ -38,6 +38,8 @@ package struct ServiceConfiguration: Sendable {
     package var historyRetention = HostHistory.defaultRetention
     /// What the service does when a host goes down and when it is up again. Default: nothing.
     package var hooks: [Hook] = []
+    /// The push of the metrics to a collector. Default: none.
+    package var metricsPush = MetricsPush()
     /// The port on which the status page is served; `nil` for none.
     package var web: WebAddress?
     /// The version of netwatch, for clients.

@@ -6,7 +6,7 @@ internal import OfflineQueue
 /// ``HostTable``, those of `[[hook]]` in ``HookTable``.
 enum SettingTable {
     static let settings: [Setting] = [
-        service, access, quota, web, queue, statuses, requests, limits, retention, hosts, history,
+        service, access, quota, web, metrics, queue, statuses, requests, limits, retention, hosts, history,
     ].flatMap { $0 }
 
     /// The paths of the keys that a reload does not change.
@@ -97,6 +97,60 @@ enum SettingTable {
         ) { configuration, text in
             WebAddress(text).map { configuration.web = $0 }
         }
+    ]
+
+    // MARK: Metrics
+
+    /// ``ConfigurationReader`` checks the URL and the name of the credential, because it reports why they are refused.
+    private static let metrics: [Setting] = [
+        .text(
+            "metrics",
+            "push-url",
+            accepted: "an http or https URL without secrets",
+            example: "https://collector.example.com/v1/metrics",
+            """
+            The whole URL of a collector that accepts OTLP over HTTP. The service pushes its metrics to it, through the \
+            queue. Default: none.
+            """
+        ) { configuration, text in
+            configuration.metricsPush.url = text
+            return ()
+        }.reloadable(),
+        .duration(
+            "metrics",
+            "push-interval",
+            MetricsPush.acceptedIntervals,
+            \.metricsPush.interval,
+            "The time between two pushes."
+        ).reloadable(),
+        .text(
+            "metrics",
+            "push-credential",
+            accepted: "the name of a credential",
+            example: "collector",
+            "The name of the credential that is added to each push. Default: none."
+        ) { configuration, text in
+            configuration.metricsPush.credential = text
+            return ()
+        }.reloadable(),
+        .text(
+            "metrics",
+            "push-instance",
+            accepted: "a name of 1 to \(MetricsPush.longestInstance) bytes without control characters",
+            example: "gateway-17.example.com",
+            "The name of this machine in the pushes. Default: the host name."
+        ) { configuration, text in
+            guard MetricsPush.isValidInstance(text) else { return nil }
+            configuration.metricsPush.instance = text
+            return ()
+        }.reloadable(),
+        .duration(
+            "metrics",
+            "push-ttl",
+            MetricsPush.acceptedTimesToLive,
+            \.metricsPush.timeToLive,
+            "The time for which the queue tries to deliver a push. A newer push replaces it before."
+        ).reloadable(),
     ]
 
     // MARK: Queue

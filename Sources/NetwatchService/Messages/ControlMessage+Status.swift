@@ -21,6 +21,20 @@ extension ControlMessage {
         package var lastGood: Date?
         /// The scans of the store, without the texts of findings; `nil` before the first one has begun.
         package var scan: Scan?
+        /// The push of the metrics to a collector; `nil` if the service pushes none.
+        package var push: Push?
+    }
+
+    /// The push of the metrics to a collector.
+    package struct Push: Codable, Hashable, Sendable {
+        /// The time between two pushes.
+        package var intervalSeconds: Double
+        /// The time since the collector has accepted a push. Before that, the time since the service has begun to push.
+        package var silentSeconds: Double
+        /// When the collector accepted a push last; `nil` if it has accepted none since the service has begun to push.
+        package var lastSuccess: Date?
+        /// The number of attempts that failed, and of pushes that the queue refused, since the service was started.
+        package var failures: Int
     }
 
     /// The path of this machine to the public Internet.

@@ -2,7 +2,9 @@ internal import Foundation
 internal import NetwatchEventLoop
 internal import OfflineQueue
 
-/// Counts the attempts of the queue by their results, and measures how long requests waited until their delivery.
+/// Counts the attempts of the queue by their results, and measures how long requests waited until their delivery. Pushes
+/// of metrics are not counted, because a collector that refuses them is no fault of the users' requests; see
+/// ``PushMeter``.
 final class QueueMeter: Sendable {
     /// The result of an attempt: what became of its request.
     enum Result: String, CaseIterable {
@@ -34,7 +36,7 @@ final class QueueMeter: Sendable {
     }
 
     func record(_ event: QueueEvent) {
-        guard let result = Result(event) else { return }
+        guard event.lane != MetricsPush.lane, let result = Result(event) else { return }
         state.withLock { state in
             state.attempts[result, default: 0] += 1
             guard result == .delivered, let stored = event.stored else { return }

@@ -19,7 +19,9 @@ struct ServiceMetrics {
         scan: QueueScan,
         activity: QueueMeter.Values,
         commits: DurationHistogram,
-        process: ProcessUsage
+        pushes: PushMeter.Values,
+        process: ProcessUsage,
+        now: HostTracker.Moment = .now
     ) {
         output.add("netwatch_build_info", .gauge, "The version of netwatch.", [(["version": version], 1)])
         output.add(
@@ -39,6 +41,7 @@ struct ServiceMetrics {
             "The duration of the transactions of the queue, from the first statement to the end of the sync.",
             commits
         )
+        add(pushes, now)
         add(process)
     }
 
@@ -204,6 +207,21 @@ struct ServiceMetrics {
             "netwatch_queue_delivery_delay_seconds",
             "The time between the acceptance of a request and its delivery.",
             activity.delays
+        )
+    }
+
+    private mutating func add(_ pushes: PushMeter.Values, _ now: HostTracker.Moment) {
+        output.add(
+            "netwatch_push_last_success_timestamp_seconds",
+            .gauge,
+            "When the collector accepted pushed metrics last. Missing before that.",
+            pushes.lastSuccess.map { Double($0.wall(at: now)) / 1000 }
+        )
+        output.add(
+            "netwatch_push_failures_total",
+            .counter,
+            "The number of attempts to push metrics that failed, and of pushes that the queue refused.",
+            Double(pushes.failures)
         )
     }
 

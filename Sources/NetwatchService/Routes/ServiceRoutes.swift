@@ -1,5 +1,4 @@
 internal import NIOHTTP1
-internal import NetworkReachability
 internal import OfflineQueue
 
 /// The routes for the service as a whole.
@@ -82,19 +81,8 @@ struct ServiceRoutes: Sendable {
     }
 
     private func metrics() async throws -> ControlResponse {
-        let metrics = ServiceMetrics(
-            version: state.version,
-            isConfigurationCurrent: await state.isConfigurationCurrent,
-            network: await state.network(),
-            netlink: await state.monitor.currentStatistics(),
-            hosts: await state.hosts.monitor.snapshots,
-            queue: try await state.queue.statistics(),
-            scan: state.queue.scan,
-            activity: state.meter.values,
-            commits: state.queue.commitDurations,
-            process: ProcessUsage(started: state.started)
-        )
-        return .text(PrometheusText(metrics.metrics).text, type: PrometheusText.contentType)
+        let metrics = try await state.metrics()
+        return .text(PrometheusText(metrics).text, type: PrometheusText.contentType)
     }
 }
 

@@ -13,6 +13,7 @@ struct ServiceState: Sendable {
     let configuration: ConfigurationInUse
     let started = Date()
     let meter = QueueMeter()
+    let pushes = PushMeter()
     let readiness = Readiness()
     let reloads = ConfigurationReloads()
 
@@ -36,8 +37,26 @@ struct ServiceState: Sendable {
                 ControlMessage.LastReload(time: date, refused: outcome.isRefused)
             },
             lastGood: configuration.fallback?.kept,
-            scan: ControlMessage.Scan(queue.scan, withTexts: false)
+            scan: ControlMessage.Scan(queue.scan, withTexts: false),
+            push: ControlMessage.Push(pushes.values, at: .now)
         )
+    }
+
+    /// Returns the metrics of this moment.
+    func metrics() async throws -> [Metric] {
+        ServiceMetrics(
+            version: version,
+            isConfigurationCurrent: await isConfigurationCurrent,
+            network: await network(),
+            netlink: await monitor.currentStatistics(),
+            hosts: await hosts.monitor.snapshots,
+            queue: try await queue.statistics(),
+            scan: queue.scan,
+            activity: meter.values,
+            commits: queue.commitDurations,
+            pushes: pushes.values,
+            process: ProcessUsage(started: started)
+        ).metrics
     }
 
     func statusLine() async -> StatusLine {

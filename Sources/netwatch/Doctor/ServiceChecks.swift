@@ -13,8 +13,7 @@ enum ServiceChecks {
     ) async -> [DoctorFinding] {
         switch configuration {
         case .success(let result):
-            let hooks = result.configuration.hooks
-            return [.ok(result.verdict)] + (await findings(on: hooks, credentials: credentials))
+            return [.ok(result.verdict)] + (await findings(on: result.configuration, credentials))
         case .failure(let error):
             // A file that cannot be read has no position.
             let last = error.problems.last { $0.line > 0 }
@@ -24,15 +23,23 @@ enum ServiceChecks {
         }
     }
 
-    /// Returns a warning for each hook that cannot report now, because its program or its credential is missing.
+    /// Returns a warning for each hook that cannot report now, because its program or its credential is missing, and
+    /// for the push of metrics if its credential is missing.
     private static func findings(
-        on hooks: [Hook],
-        credentials directory: CredentialDirectory
+        on configuration: ServiceConfiguration,
+        _ directory: CredentialDirectory
     ) async -> [DoctorFinding] {
         // The check of the credentials reports a directory that cannot be read.
         let isReadable = (try? await directory.check()) != nil
         let names = await directory.names()
-        return hooks.compactMap { (hook) -> DoctorFinding? in
+        func missing(_ name: String?, of user: String) -> DoctorFinding? {
+            guard let path = directory.path, isReadable, let name, !names.contains(name) else { return nil }
+            return .warning(
+                "\(user) uses the credential `\(name)`, which does not exist",
+                advice: "add the file of the credential to `\(path)`"
+            )
+        }
+        let hooks = configuration.hooks.map { (hook) -> DoctorFinding? in
             switch hook.action {
             case .program(let program):
                 return program.fault.map {
@@ -41,16 +48,12 @@ enum ServiceChecks {
                         advice: "correct its path, or permit the user of the service to execute it"
                     )
                 }
-            case .webhook(let webhook):
-                guard let path = directory.path, isReadable, let name = webhook.credential,
-                    !names.contains(name)
-                else { return nil }
-                return DoctorFinding.warning(
-                    "a hook uses the credential `\(name)`, which does not exist",
-                    advice: "add the file of the credential to `\(path)`"
-                )
+            case .webhook(let webhook): return missing(webhook.credential, of: "a hook")
             }
         }
+        let push = configuration.metricsPush
+        let pushed = push.url.flatMap { _ in missing(push.credential, of: "the push of metrics") }
+        return (hooks + [pushed]).compactMap(\.self)
     }
 
     static func service(
@@ -70,8 +73,9 @@ enum ServiceChecks {
         let (socket, summary) = (service.socket, service.summary)
         switch summary.state {
         case .running:
-            return [process(service), service.status?.reload.flatMap(finding)].compactMap(\.self)
-                + configuration.findings + [silence(summary.names)].compactMap(\.self)
+            let (status, names) = (service.status, summary.names)
+            return [process(service), status?.reload.flatMap(finding)].compactMap(\.self)
+                + configuration.findings + [silence(names), status?.push.flatMap(finding)].compactMap(\.self)
         case .notRunning:
             let unit = socket.text == ServicePaths.systemSocket ? await UnitState.query() : nil
             return [stopped(summary, unit: unit)]
@@ -123,6 +127,19 @@ enum ServiceChecks {
         return .warning(
             "no name server has answered the service for \(DurationText.format(.seconds(seconds)))",
             advice: "check the network, and the servers that the check `resolver` names"
+        )
+    }
+
+    /// Returns a warning if the collector has not accepted the metrics for 5 minutes and for 5 intervals; `nil` otherwise.
+    static func finding(_ push: ControlMessage.Push) -> DoctorFinding? {
+        guard push.silentSeconds > max(300, 5 * push.intervalSeconds) else { return nil }
+        let time = DurationText.format(.seconds(push.silentSeconds))
+        let last = push.lastSuccess.map { ", the last ones at \($0.rfc3339)" } ?? ""
+        return .warning(
+            "the collector has accepted no metrics for \(time)\(last); failed attempts: \(push.failures)",
+            advice:
+                "if the collector refuses them, the log of the service says why; otherwise, `netwatch queue list` as "
+                + "root shows why the push waits"
         )
     }
 

@@ -51,27 +51,10 @@ internal import Testing
         }
     }
 
-    /// The group waits, which the test ends.
-    private final class Waits: Sendable {
-        let started = Recorder<(duration: Duration, end: AsyncStream<Void>.Continuation)>()
-
-        func sleep(_ duration: Duration) async throws {
-            let (stream, end) = AsyncStream<Void>.makeStream()
-            started.record((duration, end))
-            for await _ in stream {}
-            try Task.checkCancellation()
-        }
-
-        /// Ends the first waits, after they have begun.
-        func end(_ count: Int) async throws {
-            try await started.wait { $0.count >= count }
-            for wait in started.values.prefix(count) { wait.end.finish() }
-        }
-    }
-
     private let queue = Queue()
     private let messages = Recorder<String>()
-    private let waits = Waits()
+    /// The group waits.
+    private let waits = ManualWaits()
 
     private func reporter(_ hooks: Hook..., history: HostHistory? = nil) async -> HookReporter {
         let reporter = HookReporter(

@@ -40,6 +40,8 @@ internal import Testing
             version: "1.2.3",
             configuration: ConfigurationInUse()
         )
+        // Its metric is missing before the first success.
+        state.pushes.succeeded(at: .now)
         await monitor.update(hosts)
         let running = Task { await monitor.run(hosts) }
         if let up { try await log.wait { $0.contains("host `\(up)` is up") } }
