@@ -185,7 +185,10 @@ actor MetricsPusher {
     private func refuse(_ message: String, _ fields: Logger.Metadata = [:]) {
         guard !isRefused else { return }
         isRefused = true
-        logger.warning("\(message); further refusals are not logged", metadata: fields)
+        logger.warning(
+            "\(message); further refusals are not logged until a push is accepted",
+            metadata: fields
+        )
     }
 
     private func fields(of event: QueueEvent) -> Logger.Metadata {
