@@ -203,8 +203,15 @@ struct DoctorCommandTests {
         #expect(advice?.contains("`netwatch queue verify --set-aside`") == true)
     }
 
-    @Test func `a hook without its program or its credential is a warning`() async throws {
+    @Test
+    func
+        `a hook without its program or its credential is a warning, and so is a push without its credential`()
+        async throws
+    {
         let text = """
+            [metrics]
+            push-url = "http://127.0.0.1:1/"
+            push-credential = "missing"
             [[hook]]
             program = "/nonexistent/program"
             [[hook]]
@@ -215,11 +222,15 @@ struct DoctorCommandTests {
         try #require(mkdir(directory.file("credentials"), 0o700) == 0)
         let options = ["--config", file, "--credentials", directory.file("credentials")]
         let (ending, findings) = try await doctor(nothing + options)
-        #expect(ending == .exited(0) && results(findings["configuration"]) == ["ok", "warning", "warning"])
+        #expect(
+            ending == .exited(0)
+                && results(findings["configuration"]) == ["ok", "warning", "warning", "warning"]
+        )
         #expect(
             findings["configuration"]?.dropFirst().compactMap { $0["message"] as? String } == [
                 "the program `/nonexistent/program` of a hook cannot be executed: No such file or directory",
                 "a hook uses the credential `missing`, which does not exist",
+                "the push of metrics uses the credential `missing`, which does not exist",
             ]
         )
     }

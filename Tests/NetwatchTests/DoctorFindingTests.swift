@@ -80,6 +80,21 @@ internal import Testing
         #expect(zip(findings, remedies).allSatisfy { $0.advice?.contains($1) == true }, "\(findings)")
     }
 
+    @Test func `a collector that accepts no metrics for 5 minutes and 5 intervals is a warning`() throws {
+        func message(_ interval: Int, silent: Int, _ member: String = "") throws -> String? {
+            let times = #""interval_seconds":\#(interval),"silent_seconds":\#(silent)"#
+            let json = "{\(times),\"failures\":7\(member)}"
+            return try ServiceChecks.finding(decoded(json) as ControlMessage.Push)?.message
+        }
+        #expect(try message(10, silent: 300) == nil && message(3600, silent: 18_000) == nil)
+        let words = "the collector has accepted no metrics for"
+        #expect(try message(10, silent: 301) == "\(words) 5 min 1 s; failed attempts: 7")
+        #expect(
+            try message(3600, silent: 18_060, #","last_success":"\#(Self.time)""#)
+                == "\(words) 5 h 1 min, the last ones at \(Self.time); failed attempts: 7"
+        )
+    }
+
     @Test func `the status has a line about the configuration only if the files are not used`() throws {
         func text(_ lastGood: Date?, _ refused: Bool?) throws -> String? {
             var summary = ServiceSummary(state: .running, socket: "")

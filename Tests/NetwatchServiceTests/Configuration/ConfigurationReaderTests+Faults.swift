@@ -54,6 +54,42 @@ extension ConfigurationReaderTests {
         for word in words { #expect(problems.contains { $0.contains(word) }, "\(word): \(problems)") }
     }
 
+    @Test func `the push of metrics has keys, which are checked like those of a webhook`() {
+        let reader = Self.read(
+            """
+            [metrics]
+            push-url = "https://a.example/v1/metrics"
+            push-interval = "10s"
+            push-credential = "collector"
+            push-instance = "gateway-17"
+            push-ttl = "7d"
+            """
+        )
+        var expected = MetricsPush()
+        (expected.url, expected.interval) = ("https://a.example/v1/metrics", .seconds(10))
+        (expected.credential, expected.instance) = ("collector", "gateway-17")
+        expected.timeToLive = .seconds(7 * 86_400)
+        #expect(reader.problems == [] && reader.configuration.metricsPush == expected)
+        let problems = Self.problems(
+            """
+            [metrics]
+            push-url = "https://a.example/?access_token=sesame"
+            push-interval = "9s"
+            push-credential = ".hidden"
+            push-instance = "a\\nb"
+            push-ttl = "8d"
+            """
+        )
+        for (line, words) in [
+            (2, "`metrics.push-url`: "), (3, "`metrics.push-interval` is \"9s\"; it must be a duration"),
+            (4, "`metrics.push-credential`: the credential name"), (5, "it must be a name of 1 to 255 bytes"),
+            (6, "from 1m to 7d"),
+        ] {
+            #expect(problems.contains { $0.hasPrefix("0:\(line):1: ") && $0.contains(words) }, "\(problems)")
+        }
+        #expect(problems.count == 5 && !problems.contains { $0.contains("sesame") })
+    }
+
     @Test func `all faults are reported at once, with their positions`() {
         let problems = Self.problems(
             """
