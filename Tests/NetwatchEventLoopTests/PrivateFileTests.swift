@@ -11,8 +11,8 @@ internal import Testing
         #expect(try PrivateFile.read(path, upTo: 10) == nil)
         // A process that ended has left a part of the new content.
         _ = try directory.write(Array("an earlier attempt".utf8), to: "file.new")
-        try PrivateFile.replace(path, with: Array("first".utf8))
-        try PrivateFile.replace(path, with: Array("2nd".utf8))
+        try PrivateFile.replace(path, with: Array("first".utf8), isDurable: true)
+        try PrivateFile.replace(path, with: Array("2nd".utf8), isDurable: true)
         let content = try #require(try PrivateFile.read(path, upTo: 3))
         var status = stat()
         #expect(content.bytes == Array("2nd".utf8) && stat(path, &status) == 0)
@@ -21,9 +21,11 @@ internal import Testing
     }
 
     @Test func `the old content remains if the new one cannot be written`() throws {
-        try PrivateFile.replace(path, with: [1])
+        try PrivateFile.replace(path, with: [1], isDurable: true)
         try #require(mkdir(directory.file("file.new"), 0o700) == 0)
-        let error = #expect(throws: SystemError.self) { try PrivateFile.replace(path, with: [2]) }
+        let error = #expect(throws: SystemError.self) {
+            try PrivateFile.replace(path, with: [2], isDurable: true)
+        }
         #expect(error?.errno == EISDIR)
         #expect(try PrivateFile.read(path, upTo: 1)?.bytes == [1])
     }

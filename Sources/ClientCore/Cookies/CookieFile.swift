@@ -33,7 +33,7 @@ final class CookieFile: Sendable {
 
     private static func locked(_ path: String) throws(CookieFileError) -> LockFile {
         do throws(SystemError) {
-            try Directory.make(directoryPath(of: path), mode: 0o700)
+            try Directory.make(Directory.parent(of: path), mode: 0o700)
         } catch {
             throw CookieFileError(file: path, reason: .system(errno: error.errno))
         }
@@ -79,7 +79,7 @@ final class CookieFile: Sendable {
             let oldestFirst = records.sorted { $0.created ?? 0 < $1.created ?? 0 }
             do {
                 let data = try CookieRecords(oldestFirst).data
-                try PrivateFile.replace(path, with: data, isDurable: false)
+                try PrivateFile.replace(path, with: Array(data), isDurable: false)
             } catch let error as SystemError {
                 throw CookieFileError(file: path, reason: .system(errno: error.errno))
             }

@@ -34,7 +34,7 @@ enum DownloadedFile {
             } catch let error where error.errno == EXDEV || error.errno == ENOENT && !exists(source) {
                 guard let readable = exists(source) ? source : open else { throw error }
                 try copy(readable, path, options)
-                if exists(source) { try removeFile(source) }
+                if exists(source) { try Directory.removeFile(source) }
             }
         }
         // Errors are ignored: the file has already been moved, and some file systems have no permissions.
@@ -69,7 +69,7 @@ enum DownloadedFile {
     private static func putWhereNothingIs(_ source: String, _ path: String) throws(SystemError) {
         do {
             try systemCall("link to \(path)") { link(source, path) }
-            try removeFile(source)
+            try Directory.removeFile(source)
         } catch {
             guard [EPERM, EOPNOTSUPP, EMLINK, ENOSYS].contains(error.errno) else { throw error }
             try claim(path)
@@ -97,7 +97,7 @@ enum DownloadedFile {
             try writeCopy(of: source, to: copy)
             try put(copy, path, options)
         } catch {
-            try? removeFile(copy)
+            try? Directory.removeFile(copy)
             throw error
         }
     }

@@ -70,7 +70,7 @@ final class PartialDownload: Sendable {
 
     deinit {
         state.withLock { state in
-            if !state.isRetained, !state.isClosed { try? removeFile(state.file.path) }
+            if !state.isRetained, !state.isClosed { try? Directory.removeFile(state.file.path) }
         }
     }
 
@@ -193,7 +193,7 @@ final class PartialDownload: Sendable {
                 let fresh = try TemporaryFiles.newFile()
                 let old = state.file.path
                 state.file = fresh
-                try removeFile(old)
+                try Directory.removeFile(old)
             }
             state.isRetained = isKept
             state.isStarted = true
@@ -300,7 +300,7 @@ final class PartialDownload: Sendable {
     func discard() throws {
         try withState { state in
             if isKept { try ResumeRecordFile(of: state.file.path).remove() }
-            try removeFile(state.file.path)
+            try Directory.removeFile(state.file.path)
             state.close()
         }
     }

@@ -50,18 +50,12 @@ struct ResumeRecordFile: Sendable {
     /// Replaces the record durably. If the new record is too long to be read again, the file is removed instead.
     func write(_ record: ResumeRecord) throws(SystemError) {
         guard let data = record.data else { return try remove() }
-        try PrivateFile.replace(path, with: data, isDurable: true)
+        try PrivateFile.replace(path, with: Array(data), isDurable: true)
     }
 
     /// Removes the record durably: it does not reappear after a power failure.
     func remove() throws(SystemError) {
-        try removeFile(path)
-        try Directory.sync(directoryPath(of: path))
+        try Directory.removeFile(path)
+        try Directory.syncParent(of: path)
     }
-}
-
-/// Returns the directory that contains a file: `/a` for `/a/b`, `.` for `b`.
-func directoryPath(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
 }

@@ -44,7 +44,7 @@ struct PartialFile: ~Copyable, Sendable {
             switch try file.names() {
             case 0: continue
             case 1: return file
-            default: try system { () throws(SystemError) in try removeFile(path) }
+            default: try system { () throws(SystemError) in try Directory.removeFile(path) }
             }
         }
         throw .inUse
@@ -163,7 +163,7 @@ struct PartialFile: ~Copyable, Sendable {
         do {
             let file = try opening(path)
             // Its process may have handed the file to the program in the meantime.
-            if file.isPrivate { try removeFile(path) }
+            if file.isPrivate { try Directory.removeFile(path) }
         } catch {
             // A running process has locked the file, or it cannot be removed.
         }
@@ -174,10 +174,4 @@ struct PartialFile: ~Copyable, Sendable {
         let (descriptor, path) = (descriptor.rawValue, path)
         try systemCall("fdatasync \(path)") { fdatasync(descriptor) }
     }
-}
-
-/// Removes a file. A missing file is not an error.
-func removeFile(_ path: String) throws(SystemError) {
-    guard unlink(path) != 0, errno != ENOENT else { return }
-    throw SystemError(call: "unlink \(path)", errno: errno)
 }

@@ -43,6 +43,12 @@ package enum Directory {
     /// Syncs the directory that contains a file.
     package static func syncParent(of path: String) throws(SystemError) { try sync(parent(of: path)) }
 
+    /// Removes a file. A missing file is not an error.
+    package static func removeFile(_ path: String) throws(SystemError) {
+        guard unlink(path) != 0, errno != ENOENT else { return }
+        throw SystemError(call: "unlink \(path)", errno: errno)
+    }
+
     /// Returns the names in a directory, without `.` and `..`, in no particular order.
     ///
     /// - Parameters:
@@ -78,7 +84,7 @@ package enum Directory {
     }
 
     /// Returns the path without its last component: `/a` for `/a/b/`, `.` for `a`.
-    private static func parent(of path: String) -> String {
+    package static func parent(of path: String) -> String {
         let trimmed = path.reversed().drop { $0 == "/" }
         let rest = String(trimmed.drop { $0 != "/" }.drop { $0 == "/" }.reversed())
         return rest.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : rest

@@ -2,39 +2,45 @@ internal import Glibc
 
 /// A small file that only its owner can access, and that is replaced as a whole.
 package enum PrivateFile {
-    /// Replaces a file, or creates it, with permissions 0600. After a crash or a power loss, the path leads to the old
-    /// or to the new content.
+    /// Replaces a file, or creates it, with permissions 0600. A reader finds the old content or the new one.
     ///
-    /// The content is first written to `path` with `.new` added. A file of this name that an earlier process left is
-    /// overwritten.
+    /// The caller must exclude other writers: the content is first written to `path` with `.new` added. A file of this
+    /// name that an earlier process left is removed.
     ///
+    /// - Parameter isDurable: Whether the new content survives a power loss from the return of this function on.
     /// - Throws: ``SystemError``. The old content then remains, unless only the directory could not be synced.
-    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+    package static func replace(
+        _ path: String,
+        with bytes: [UInt8],
+        isDurable: Bool
+    ) throws(SystemError) {
         let temporary = "\(path).new"
+        try Directory.removeFile(temporary)
         do throws(SystemError) {
-            try write(bytes, to: temporary)
+            try create(temporary, bytes, isDurable: isDurable)
             try systemCall("rename \(temporary)") { rename(temporary, path) }
         } catch {
             // A partial file would take space, perhaps on a full disk.
             unlink(temporary)
             throw error
         }
-        try Directory.syncParent(of: path)
+        if isDurable { try Directory.syncParent(of: path) }
     }
 
-    private static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
-        let file = try FileDescriptor.openingPrivate(path)
+    private static func create(_ path: String, _ bytes: [UInt8], isDurable: Bool) throws(SystemError) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
         let descriptor = file.rawValue
-        try systemCall("ftruncate \(path)") { ftruncate(descriptor, 0) }
-        var written = 0
-        while written < bytes.count {
-            written += try systemCall("write \(path)") {
-                bytes.withUnsafeBytes {
-                    Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
-                }
+        // The umask may have removed permissions.
+        try systemCall("fchmod \(path)") { fchmod(descriptor, 0o600) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = try systemCall("write \(path)") {
+                rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             }
+            rest = rest.dropFirst(count)
         }
-        try systemCall("fsync \(path)") { fsync(descriptor) }
+        if isDurable { try systemCall("fsync \(path)") { fsync(descriptor) } }
     }
 
     /// The content of a file.

@@ -68,7 +68,7 @@ package struct LastGoodConfiguration: Sendable {
             damage = error
         }
         if damage != nil { try systemCall("rename \(path)") { rename(path, "\(path).damaged") } }
-        try PrivateFile.replace(path, with: bytes)
+        try PrivateFile.replace(path, with: bytes, isDurable: true)
         return damage
     }
 }

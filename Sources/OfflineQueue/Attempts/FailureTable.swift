@@ -237,9 +237,6 @@ extension FailureTable {
         now: Timestamp
     ) -> AttemptClassification {
         let status = response.status
-        func conclude(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> AttemptClassification {
-            AttemptClassification(verdict: verdict, lane: lane, status: status, detail: detail)
-        }
         if isPortal(response, of: request) {
             let words = words(onRedirect: response, of: request)
             let reason = request.expectation.ruleMismatch(with: response).map { ", \($0)" } ?? ""
@@ -248,12 +245,12 @@ extension FailureTable {
             // If the response comes from the server after all, the server may have applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
             let verdict: Verdict = isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous)
-            var classification = conclude(verdict, .foreign, detail)
+            var classification = response.means(verdict, .foreign, detail)
             classification.suspectsPortal = true
             return classification
         }
         if request.expectation.isMet(by: response) {
-            return conclude(.delivered(status: status), .healthy, nil)
+            return response.means(.delivered(status: status), .healthy, nil)
         }
         let usual = usualMeaning(of: response, for: request, now: now)
         let detail = usual.detail ?? "HTTP \(status)"
@@ -272,39 +269,36 @@ extension FailureTable {
         now: Timestamp
     ) -> AttemptClassification {
         let status = response.status
-        func conclude(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> AttemptClassification {
-            AttemptClassification(verdict: verdict, lane: lane, status: status, detail: detail)
-        }
         switch status {
         case 200..<300:
             let reason = request.expectation.mismatch(with: response)
             let detail = ["HTTP \(status)", reason].compactMap(\.self).joined(separator: ", ")
-            return conclude(repetition(after: status, of: request), .failure, detail)
+            return response.means(repetition(after: status, of: request), .failure, detail)
         case _ where authenticationStatuses.contains(status):
-            return conclude(.held(.auth), .healthy, "HTTP \(status)")
+            return response.means(.held(.auth), .healthy, "HTTP \(status)")
         case misdirectedStatus where request.lastStatus != misdirectedStatus:
-            return conclude(.retry(countsAsAttempt: true), .again, "HTTP \(status)")
+            return response.means(.retry(countsAsAttempt: true), .again, "HTTP \(status)")
         case _ where throttlingStatuses.contains(status):
             let wait = response.value(of: "retry-after").flatMap { RetryAfter.parse($0, now: now) }
             let lane = wait.map(LaneEffect.closeFor) ?? .close
-            return conclude(repetition(after: status, of: request), lane, "HTTP \(status)")
+            return response.means(repetition(after: status, of: request), lane, "HTTP \(status)")
         case _ where isPassing(status):
-            return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
+            return response.means(repetition(after: status, of: request), .failure, "HTTP \(status)")
         // The server is still processing an earlier attempt (draft-ietf-httpapi-idempotency-key-header §2.6).
         case conflictStatus where request.hasKey && (request.conflictAge ?? .zero) < longestConflict:
-            return conclude(
+            return response.means(
                 .retry(countsAsAttempt: true),
                 .none,
                 "HTTP 409: the server is still processing an earlier attempt"
             )
         case conflictStatus where request.hasKey:
             let reason = "HTTP 409 for \(longestConflict.words)"
-            return conclude(.dead(.conflict, reason: reason), .healthy, reason)
+            return response.means(.dead(.conflict, reason: reason), .healthy, reason)
         case 300..<400:
             let reason = words(onRedirect: response, of: request)
-            return conclude(.dead(.redirected, reason: reason), .healthy, reason)
+            return response.means(.dead(.redirected, reason: reason), .healthy, reason)
         default:
-            return conclude(.dead(.refused, reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
+            return response.means(.dead(.refused, reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
         }
     }
 
@@ -313,5 +307,16 @@ extension FailureTable {
     private static func repetition(after status: Int, of request: AttemptContext) -> Verdict {
         request.mayBeSentTwice || isUnapplied(status) || authenticationStatuses.contains(status)
             ? .retry(countsAsAttempt: true) : .held(.ambiguous)
+    }
+}
+
+extension ReceivedResponse {
+    /// Returns a classification with the status of this response.
+    fileprivate func means(
+        _ verdict: Verdict,
+        _ lane: LaneEffect,
+        _ detail: String?
+    ) -> AttemptClassification {
+        AttemptClassification(verdict: verdict, lane: lane, status: status, detail: detail)
     }
 }

@@ -49,7 +49,7 @@ struct DamageMarker {
     }
 
     func remove() throws(SystemError) {
-        if unlink(path) != 0, errno != ENOENT { throw SystemError(call: "unlink \(path)", errno: errno) }
+        try Directory.removeFile(path)
         try Directory.sync(directory)
     }
 }

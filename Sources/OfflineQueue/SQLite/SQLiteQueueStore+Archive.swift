@@ -93,7 +93,7 @@ extension SQLiteQueueStore: QueueArchive {
 
     package func keep(_ record: ScanRecord) async throws {
         try await DispatchQueue.global().run { [scanFile] in
-            try PrivateFile.replace(scanFile, with: try record.stored())
+            try PrivateFile.replace(scanFile, with: try record.stored(), isDurable: true)
         }
     }
 

@@ -119,7 +119,7 @@ internal import Testing
         }
         let records = [record(".org", 600), record("example.org", -1), record(".example.org", 600)]
         try makePrivateDirectory(scratch.file("state"))
-        try PrivateFile.replace(path, with: CookieRecords(records).data, isDurable: false)
+        try PrivateFile.replace(path, with: Array(CookieRecords(records).data), isDurable: false)
         #expect(try CookieFile(path).storage.cookies?.map(\.domain) == [".example.org"])
     }
 

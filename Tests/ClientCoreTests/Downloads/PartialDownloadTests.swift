@@ -115,7 +115,7 @@ internal import Testing
         try partial.append(bytes(100))
         try partial.leaveInPlace()
         #expect(try !isPrivate(partial))
-        try removeFile(partial.url.path)
+        try Directory.removeFile(partial.url.path)
     }
 
     @Test func `a temporary file is private and is deleted with its owner`() throws {
