@@ -27,7 +27,7 @@ enum DownloadedFile {
         isDurable: Bool
     ) throws(SystemError) {
         let path = try destination.localPath()
-        if options.contains(.createIntermediateDirectories) { try makeDirectory(directoryPath(of: path)) }
+        if options.contains(.createIntermediateDirectories) { try makeDirectory(Directory.parent(of: path)) }
         if !isSame(source, path) {
             do {
                 try put(source, path, options)
@@ -39,7 +39,7 @@ enum DownloadedFile {
         }
         // Errors are ignored: the file has already been moved, and some file systems have no permissions.
         _ = chmod(path, 0o666 & ~umask)
-        if isDurable { try Directory.sync(directoryPath(of: path)) }
+        if isDurable { try Directory.sync(Directory.parent(of: path)) }
     }
 
     private static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
@@ -92,7 +92,7 @@ enum DownloadedFile {
     ) throws(SystemError) {
         var generator = SystemRandomNumberGenerator()
         let name = String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
-        let copy = "\(directoryPath(of: path))/.netwatch-\(name)"
+        let copy = "\(Directory.parent(of: path))/.netwatch-\(name)"
         do {
             try writeCopy(of: source, to: copy)
             try put(copy, path, options)
@@ -126,7 +126,7 @@ enum DownloadedFile {
     private static func makeDirectory(_ path: String) throws(SystemError) {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
         let error = errno
-        let parent = directoryPath(of: path)
+        let parent = Directory.parent(of: path)
         guard error == ENOENT, parent != path else {
             throw SystemError(call: "mkdir \(path)", errno: error)
         }
