@@ -151,8 +151,8 @@ final class RunningService: Sendable {
     }
 
     /// Waits until the service has logged a line that contains `words`.
-    func hasLogged(_ words: String) async throws {
-        try await process.errors.wait { $0.contains { $0.contains(words) } }
+    func hasLogged(_ words: String, timeout: Duration = .seconds(50)) async throws {
+        try await process.errors.wait(timeout: timeout) { $0.contains { $0.contains(words) } }
     }
 
     /// Starts `netwatch queue events`, whose output has a line for each event. No later change of the queue is missed.

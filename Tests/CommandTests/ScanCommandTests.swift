@@ -17,7 +17,7 @@ internal import Testing
         try await first.stop()
         return try await RunningService(
             in: directory,
-            environment: ["NETWATCH_QUEUE_SCAN_INTERVAL": "1ms"]
+            environment: ["NETWATCH_QUEUE_SCAN_INTERVAL": "\"1ms\""]
         )
     }
 
@@ -37,7 +37,10 @@ internal import Testing
         let body = try #require(try FileManager.default.contentsOfDirectory(atPath: spool).first)
         try damage("spool/\(body)", 1, beforeEnd: 1)
         // The first scan begins a minute after the start.
-        try await service.hasLogged("a scan of the queue has found damage: body_changed: ")
+        try await service.hasLogged(
+            "a scan of the queue has found damage: body_changed: ",
+            timeout: .seconds(150)
+        )
         let status = try await service.run("status", "--timeout", "10s").output
         let line = "store       damaged: a scan has found 1 problem;"
         #expect(status.contains { $0.hasPrefix(line) }, "\(status)")

@@ -19,6 +19,9 @@ actor MetricsPusher {
         dead: [400...428, 430...501, 505...599]
     )
 
+    /// The maximum time for an attempt: 30 s, or the interval if that is shorter.
+    private static let longestAttempt: Duration = .seconds(30)
+
     private let queue: OfflineQueue
     private let version: String
     private let meter: PushMeter
@@ -54,7 +57,8 @@ actor MetricsPusher {
 
     // MARK: Configuration
 
-    /// Pushes with a configuration from now on. Waiting pushes to another URL are dropped, also those of earlier runs.
+    /// Pushes with a configuration from now on. If it replaces one with another URL, the pushes that wait are dropped.
+    /// Those of an earlier run are given up after their time to live, because finding them would read the whole queue.
     func use(_ new: MetricsPush) async {
         let old = configuration
         configuration = new
@@ -65,7 +69,7 @@ actor MetricsPusher {
             meter.change(interval: new.url.map { _ in new.interval })
         }
         if (new.url, new.interval) != (old.url, old.interval) { restart() }
-        await dropOthers()
+        if let url = old.url, url != new.url { await dropOthers() }
     }
 
     /// The first push waits for a random part of the interval, so that machines that start together do not push
@@ -142,6 +146,9 @@ actor MetricsPusher {
         options.replaceKey = "request-\(number)"
         options.timeToLive = used.timeToLive
         options.credential = used.credential
+        // A collector that does not answer delays the next push, and keeps a slot of the queue busy.
+        let limit = min(used.interval, Self.longestAttempt)
+        (options.timeouts.response, options.timeouts.total) = (limit, limit)
         options.statusRules = Self.statusRules
         // After a power failure, the next push has newer values.
         options.durability = .normal

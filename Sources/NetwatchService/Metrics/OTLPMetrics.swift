@@ -47,6 +47,11 @@ struct OTLPMetrics {
                 let part = fitting.isEmpty ? samples.prefix(1) : fitting
                 scope.add(2) { write(metric, part, to: &$0) }
                 samples = samples.dropFirst(part.count)
+                // A request has each metric once.
+                if !samples.isEmpty {
+                    requests.append(request(scope))
+                    scope = emptyScope
+                }
             }
         }
         return scope.bytes.count == emptyBytes ? requests : requests + [request(scope)]

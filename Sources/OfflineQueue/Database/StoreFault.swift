@@ -50,6 +50,12 @@ extension StoreFault {
         }
     }
 
+    /// Returns whether an error means that the disk cannot read a part of the database.
+    static func isUnreadable(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        return error.resultCode == .SQLITE_IOERR && error.extendedResultCode != .SQLITE_IOERR_NOMEM
+    }
+
     /// Returns an error message of SQLite with its cause if the file system is read-only. The kernel makes a file
     /// system read-only after a disk error. SQLite then reports only that it cannot open or write a file.
     ///

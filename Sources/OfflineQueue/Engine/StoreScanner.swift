@@ -41,12 +41,13 @@ final class StoreScanner: Sendable {
     ///
     /// - Parameter warn: Called with the first damage of each scan.
     func run(warn: @Sendable (QueueVerification.Finding) async -> Void) async {
-        await load()
         var saved = (record: record, time: ContinuousClock.now)
         var idleSince = ContinuousClock.now
         await wait(timing.startDelay)
         while !Task.isCancelled {
             guard isDue(idleSince) else {
+                // A verification may have replaced the findings.
+                saved = (await save(after: saved.record), .now)
                 await wait(timing.wait)
                 continue
             }

@@ -74,9 +74,7 @@ extension Inspector {
             return try await body()
         } catch let error where StoreFault.isDamage(error) {
             report.found(.database, subject, StoreFault.words(error))
-        } catch let error as DatabaseError
-            where error.resultCode == .SQLITE_IOERR && error.extendedResultCode != .SQLITE_IOERR_NOMEM
-        {
+        } catch let error where StoreFault.isUnreadable(error) {
             report.found(.databaseUnreadable, subject, StoreFault.words(error))
         }
         return nil

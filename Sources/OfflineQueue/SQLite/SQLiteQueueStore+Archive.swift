@@ -74,6 +74,12 @@ extension SQLiteQueueStore: QueueArchive {
         } catch let error where StoreFault.isDamage(error) {
             // Without the first page, SQLite can read no other one.
             piece.report.found(.database, "queue.sqlite", StoreFault.words(error))
+        } catch let error where StoreFault.isUnreadable(error) {
+            piece.report.found(.databaseUnreadable, "queue.sqlite", StoreFault.words(error))
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            // A migration has removed the table since the record was stored.
+            guard let table = position.table else { throw error }
+            piece.next = .table(after: table)
         }
         if let damage = piece.report.findings.first(where: { $0.kind == .database }) {
             await DispatchQueue.global().run { [batcher] in batcher.record(damage: damage.message) }

@@ -33,8 +33,8 @@ struct GroupedQueue<Group: Hashable & Sendable, Key: Hashable & Sendable>: Senda
         order.remove(group)
     }
 
-    /// Removes and returns the next key of the first group that is ready; `nil` if none is. The other groups keep their
-    /// order.
+    /// Removes and returns the next key of the first group that is ready; `nil` if none is. Groups before it that are not
+    /// ready move to the end, in their order.
     mutating func removeFirst(where isReady: (Group) -> Bool = { _ in true }) -> (key: Key, group: Group)? {
         for _ in 0..<members.count {
             guard let group = order.removeFirst() else { return nil }

@@ -63,8 +63,9 @@ struct WatchTurns: Sendable {
     }
 
     private mutating func removeYielding(to submitter: UInt32?, now: Moment) -> Endpoint? {
-        guard !hasRoom(for: submitter), let owner = firstIdle(for: submitter)?.owner else { return nil }
-        return idle[owner]?.removeFirst(until: now)
+        // Not `firstIdle(for: submitter)?.owner`: the watches of the service itself have no owner.
+        guard !hasRoom(for: submitter), let first = firstIdle(for: submitter) else { return nil }
+        return idle[first.owner]?.removeFirst(until: now)
     }
 
     /// The next time at which a watch may yield to a waiting lane; `nil` if there is none.

@@ -12,6 +12,14 @@ package enum ScanPosition: Codable, Hashable, Sendable {
     case index(of: String, after: String, attempt: Int)
     /// The requests after a position, and their bodies.
     case requests(ExportCursor.Part, after: Int64)
+
+    /// The table that is read in pieces; `nil` for the other positions.
+    var table: String? {
+        switch self {
+        case .rows(let table, _), .index(let table, _, _): table
+        case .database, .table, .requests: nil
+        }
+    }
 }
 
 /// The result of reading one piece of a store.
@@ -25,7 +33,8 @@ package struct ScanPiece: Sendable {
 /// The times of a scan.
 package struct ScanTiming: Hashable, Sendable {
     package var pace = DiskPace()
-    /// The time limit for each statement: 1 s. SQLite cannot restart the database's log during a statement.
+    /// The time limit for the check of a structure, and for the first attempt to read an index: 1 s. SQLite cannot
+    /// restart the database's log during a statement.
     package var limit: Duration = .seconds(1)
     /// The time between the start of the queue and its first scan: 60 s. A start is busy with other work.
     package var startDelay: Duration = .seconds(60)

@@ -27,7 +27,9 @@ package struct ScanRecord: Codable, Hashable, Sendable {
     func isDue(every interval: Duration, after idle: Duration, at now: Date) -> Bool {
         guard interval > .zero else { return false }
         guard next == nil, let completed else { return true }
-        return idle >= interval || .seconds(now.timeIntervalSince(completed)) >= interval
+        let age = now.timeIntervalSince(completed)
+        // The clock was ahead when a scan ended in the future.
+        return idle >= interval || .seconds(age) >= interval || age < 0
     }
 
     /// Begins a scan, unless one is in progress, and returns its next piece.

@@ -1,7 +1,7 @@
 /// The pace of background work that reads much from the disk.
 ///
-/// The work rests after each read, so that it takes at most a tenth of the disk's time, and a commit waits for one read
-/// at most.
+/// The work rests after each read, so that it takes at most a tenth of the disk's time, or a fifth while a read takes more
+/// than 7 s, and a commit waits for one read at most.
 package struct DiskPace: Hashable, Sendable {
     /// The rest as a multiple of the duration of the read before it: 9.
     package var factor = 9

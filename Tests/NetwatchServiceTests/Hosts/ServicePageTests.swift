@@ -352,7 +352,11 @@ internal import Testing
         let host = try Self.tcp("db", port: server.port)
         let waiting = QueueRequest(method: "GET", url: server.url)
         let documented = try DocumentationPage("docs/operations.md").metrics
-        let enqueue = { (queue: OfflineQueue) in _ = try await queue.enqueue(waiting) }
+        let enqueue = { (queue: OfflineQueue) in
+            _ = try await queue.enqueue(waiting)
+            // Like a complete scan, a verification sets the time of the last one.
+            _ = try await queue.verify()
+        }
         try await serving([host], untilUp: "db", preparing: enqueue) { router in
             let metrics = try await get(router, "/metrics").text
             let names = metrics.matches(of: /TYPE ([a-z_]+)/).map { String($0.1) }

@@ -69,6 +69,7 @@ internal import Testing
         let details = try #require(try await queue.request(old[0].id))
         #expect(details.credential == "collector" && details.replaceKey == "request-0")
         #expect(details.headers == [.init(name: "Content-Type", value: "application/x-protobuf")])
+        #expect(details.timeouts.response == .seconds(10) && details.timeouts.total == .seconds(10))
         #expect(details.statusRules.fate(of: 503) == .retry && details.statusRules.fate(of: 401) == .dead)
         try await waits.end(2)
         try await waits.started.wait { $0.count == 3 }
@@ -87,25 +88,6 @@ internal import Testing
             durations[0] <= .seconds(10)
                 && [durations[1], durations[2], durations[4]] == Array(repeating: .seconds(10), count: 3)
         )
-        await queue.stop()
-    }
-
-    @Test func `a start keeps a waiting push to the same URL, and drops one to an earlier URL`() async throws
-    {
-        let queue = try await directory.openQueue()
-        for url in ["http://127.0.0.1:1/", "http://127.0.0.1:2/"] {
-            var options = EnqueueOptions(lane: MetricsPush.lane, id: url)
-            options.isRecorded = false
-            _ = try await queue.enqueue(QueueRequest(method: "POST", url: url), options: options)
-        }
-        _ = try await queue.enqueue(QueueRequest(method: "POST", url: "http://127.0.0.1:3/"))
-        let pusher = pusher(queue)
-        await pusher.use(Self.push("http://127.0.0.1:2/"))
-        #expect(
-            try await stored(queue).map(\.url).sorted() == ["http://127.0.0.1:2/", "http://127.0.0.1:3/"]
-        )
-        await pusher.stop()
-        #expect(try await stored(queue).count == 2)
         await queue.stop()
     }
 

@@ -58,7 +58,7 @@ internal import Testing
         #expect(!watches.hasRoom(for: 7) && watches.hasRoom(for: nil), "seven of eight are for users")
     }
 
-    @Test func `a group that is not ready keeps its place`() {
+    @Test func `a group that is not ready moves to the end with all its keys`() {
         var queue = GroupedQueue<String, Int>()
         for (key, group) in [(1, "a"), (2, "a"), (3, "b"), (4, "c")] { queue.add(key, to: group) }
         #expect(queue.removeFirst { $0 != "a" }?.key == 3)
