@@ -5,6 +5,7 @@ internal import NetwatchEventLoop
 final class StoreScanner: Sendable {
     private struct State {
         var record = ScanRecord()
+        var isLoaded = false
         var interval: Duration
     }
 
@@ -31,16 +32,18 @@ final class StoreScanner: Sendable {
         state.withLock { $0.record.replaceFindings(with: report, at: Date()) }
     }
 
-    /// Reads the record of earlier scans. Must not be called during a scan.
+    /// Reads the record of earlier scans, unless it was read already. Must not be called during a scan.
     func load() async {
+        guard !state.withLock(\.isLoaded) else { return }
         let stored = await archive.scanRecord()
-        state.withLock { $0.record = stored }
+        state.withLock { ($0.record, $0.isLoaded) = (stored, true) }
     }
 
     /// Scans until the task is cancelled. Called once.
     ///
     /// - Parameter warn: Called with the first damage of each scan.
     func run(warn: @Sendable (QueueVerification.Finding) async -> Void) async {
+        await load()
         var saved = (record: record, time: ContinuousClock.now)
         var idleSince = ContinuousClock.now
         await wait(timing.startDelay)
