@@ -38,7 +38,7 @@ extension Scheduler {
     struct Watch: Sendable {
         /// When it began.
         let since: Moment
-        /// The user for whom it is counted.
+        /// The user whose share contains it.
         let submitter: UInt32?
     }
 

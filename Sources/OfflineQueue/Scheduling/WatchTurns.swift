@@ -20,7 +20,7 @@ struct WatchTurns: Sendable {
             case look
         }
 
-        /// The user to whom the lanes belong.
+        /// The user of the lanes.
         let submitter: UInt32?
         let purpose: Purpose
     }
@@ -31,7 +31,7 @@ struct WatchTurns: Sendable {
     private var counts: [UInt32?: Int] = [:]
     /// The number of all watches.
     private var count = 0
-    /// The times from which endpoints that are not in use may yield, by the user for whom they are counted.
+    /// The times from which endpoints that are not in use may yield, by the user whose share contains them.
     private var idle: [UInt32?: Timetable<Endpoint>] = [:]
 
     init(limit: Int) {
@@ -116,8 +116,8 @@ extension WatchTurns {
         }
     }
 
-    /// Returns when the first watch may yield to a user, and for whom it is counted; `nil` if none may, or if there is
-    /// room. While the user has their share, only their own watches yield.
+    /// Returns when the first watch may yield to a user, and the user whose share contains it; `nil` if none may, or if
+    /// there is room. While the user has their share, only their own watches yield.
     private func firstIdle(for submitter: UInt32?) -> (at: Moment, owner: UInt32?)? {
         guard let scope = fullScope(for: submitter) else { return nil }
         // Of equal times, the smallest id is first, so that a run can be replayed.
