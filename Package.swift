@@ -13,10 +13,13 @@ let strict: [SwiftSetting] = [
 // Set by `scripts/sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
 let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
+// The packages that only some targets use; see the end of this file.
 let argumentParser = Package.Dependency.package(
     url: "https://github.com/apple/swift-argument-parser",
     from: "1.8.2"
 )
+let log = Package.Dependency.package(url: "https://github.com/apple/swift-log", from: "1.16.2")
+let nio = Package.Dependency.package(url: "https://github.com/apple/swift-nio", from: "2.101.2")
 
 // The targets are listed in the order of the layers: a target imports only targets above it.
 // docs/ARCHITECTURE.md describes the targets; `make check` enforces the order.
@@ -30,8 +33,8 @@ let package = Package(
     ],
     dependencies: [
         argumentParser,
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        log,
+        nio,
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
@@ -245,18 +248,23 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// `make test`, and the thread sanitizer in CI, build the libraries and their tests. `make suites` and `make nightly` build
-// all targets.
-if Context.environment["NETWATCH_TARGETS"] == "libraries" {
-    let omitted: Set = [
-        "netwatch", "NetwatchTests", "CommandTests", "GuideTests", "ClientExample", "QueueExample",
-        "FuzzNetlink",
-        "BenchmarkSupport", "ReachabilityBenchmark", "QueueBenchmark", "ClientBenchmark",
-    ]
-    package.targets.removeAll { omitted.contains($0.name) }
-    package.products.removeAll { omitted.contains($0.name) }
-    package.dependencies.removeAll { $0 === argumentParser }
-}
+// `make test` builds the libraries and their tests, and the thread sanitizer in CI builds the service as well.
+// `make suites` and `make nightly` build all targets.
+let programs: Set = [
+    "netwatch", "NetwatchTests", "CommandTests", "GuideTests", "ClientExample", "QueueExample", "FuzzNetlink",
+    "BenchmarkSupport", "ReachabilityBenchmark", "QueueBenchmark", "ClientBenchmark",
+]
+let service: Set = ["CNetwatchTOML", "NetwatchService", "NetwatchServiceTests"]
+
+let omitted: (targets: Set<String>, packages: [Package.Dependency]) =
+    switch Context.environment["NETWATCH_TARGETS"] {
+    case "libraries": (programs.union(service), [argumentParser, log, nio])
+    case "service": (programs, [argumentParser])
+    default: ([], [])
+    }
+package.targets.removeAll { omitted.targets.contains($0.name) }
+package.products.removeAll { omitted.targets.contains($0.name) }
+package.dependencies.removeAll { dependency in omitted.packages.contains { $0 === dependency } }
 
 extension Target {
     /// - Parameter isOptimized: Whether an optimized build also optimizes the tests, and not only the code that they test.

@@ -200,7 +200,8 @@ internal import Testing
     @Test func `parameters nested too deep are an error`() throws {
         let deep = (0..<512).reduce(1 as Any) { value, _ in [value] }
         let query = try query(["deep": deep])
-        #expect(query?.utf8.count == "deep=1".utf8.count + 512 * "%5B%5D".utf8.count)
+        let length = "deep=1".utf8.count + 512 * "%5B%5D".utf8.count
+        #expect(query?.utf8.count == length)
         let error = #expect(throws: AFError.self) {
             try URLEncoding.default.encode(plainRequest(), with: ["ok": 1, "deeper": [deep]])
         }
