@@ -147,7 +147,7 @@ package struct NetwatchDaemon: Sendable {
         // Obtained before the start, so that the log has the requests that the start changes.
         let events = try await queue.events
         try await queue.start()
-        async let isLogged: Void = QueueLog(logger, ignoring: MetricsPush.lane).run(events)
+        async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
         let pusher = MetricsPusher(
             queue: queue,

@@ -60,14 +60,15 @@ internal import Testing
         )
     }
 
-    @Test func `events of an ignored lane are not logged`() async {
-        let log = QueueLog(.recording(messages), ignoring: "orders")
+    @Test func `pushes of metrics are not logged, but imported requests with their label are`() async {
         var dead = event(.dead)
-        for lane in ["orders", "others"] {
-            dead.lane = lane
+        dead.lane = MetricsPush.lane
+        for submitter in [nil, 0, 1001] as [UInt32?] {
+            dead.submitter = submitter
             await log.log(dead)
         }
-        #expect(messages.values == ["request `a` to `a.example` was given up"])
+        let message = "request `a` to `a.example` was given up"
+        #expect(messages.values == [message, message])
     }
 
     @Test func `requests that are enqueued, sent, postponed or delivered are not logged`() async {

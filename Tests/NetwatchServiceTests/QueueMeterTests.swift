@@ -31,6 +31,9 @@ internal import Testing
         push.lane = MetricsPush.lane
         meter.record(push)
         #expect(meter.values.attempts == [.postponed: 1, .held: 1, .dead: 1])
+        push.submitter = 1001
+        meter.record(push)
+        #expect(meter.values.attempts[.dead] == 2, "an imported request of a user")
     }
 
     @Test func `the delay of a delivery begins when the request was stored`() {

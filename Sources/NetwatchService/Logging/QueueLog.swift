@@ -14,15 +14,9 @@ actor QueueLog {
     private static let longestText = 500
 
     private let logger: Logger
-    /// The label of the lane whose events are not logged here.
-    private let ignoredLane: String?
     private var quota = LogQuota(linesPerHost: 10, lines: 100)
 
-    /// - Parameter ignoredLane: The label of the lane whose events are not logged here. Default `nil`: none.
-    init(_ logger: Logger, ignoring ignoredLane: String? = nil) {
-        self.logger = logger
-        self.ignoredLane = ignoredLane
-    }
+    init(_ logger: Logger) { self.logger = logger }
 
     /// Logs the events until they end.
     func run(_ events: QueueEvents) async {
@@ -43,7 +37,8 @@ actor QueueLog {
     }
 
     func log(_ event: QueueEvent) {
-        if let ignoredLane, event.lane == ignoredLane { return }
+        // `MetricsPusher` logs these.
+        if event.isOfMetricsPush { return }
         switch event.kind {
         case .dead, .expired, .held, .laneClosed, .laneOpened:
             guard quota.admits(event.host ?? "") else { return }

@@ -94,7 +94,7 @@ actor MetricsPusher {
             var query = RequestQuery(states: [.pending, .blocked, .held, .inflight], limit: 1000)
             query.lane = MetricsPush.lane
             let url = configuration.url
-            let others = try await queue.list(query).requests.filter { $0.url != url }
+            let others = try await queue.list(query).requests.filter { $0.submitter == nil && $0.url != url }
             _ = try await queue.cancel(others.map(\.id))
         } catch {
             logger.warning("metrics for an earlier collector were not removed from the queue: \(error)")
@@ -164,7 +164,7 @@ actor MetricsPusher {
     }
 
     func record(_ event: QueueEvent) {
-        guard event.lane == MetricsPush.lane, event.oldState == .inflight else { return }
+        guard event.isOfMetricsPush, event.oldState == .inflight else { return }
         switch event.newState {
         case .delivered:
             meter.succeeded(at: clock())
@@ -204,4 +204,9 @@ actor MetricsPusher {
             .cause: event.holdReason?.rawValue ?? event.status.map { "HTTP \($0)" },
         ])
     }
+}
+
+extension QueueEvent {
+    /// Whether the event concerns a push, or the lane of the pushes. An imported request of a user may have the same label.
+    var isOfMetricsPush: Bool { lane == MetricsPush.lane && submitter == nil }
 }

@@ -36,7 +36,7 @@ final class QueueMeter: Sendable {
     }
 
     func record(_ event: QueueEvent) {
-        guard event.lane != MetricsPush.lane, let result = Result(event) else { return }
+        guard !event.isOfMetricsPush, let result = Result(event) else { return }
         state.withLock { state in
             state.attempts[result, default: 0] += 1
             guard result == .delivered, let stored = event.stored else { return }

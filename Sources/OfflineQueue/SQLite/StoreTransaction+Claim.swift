@@ -13,12 +13,13 @@ extension StoreTransaction {
     }
 
     private mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
-        guard let lane = try lane(claim.lane), !lane.isPaused else {
-            return ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
-        }
+        let nothing = ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
+        guard let lane = try lane(claim.lane) else { return nothing }
+        // The scheduler demands a release once. A paused lane has released its requests when it is resumed.
+        if let reasons = claim.releasing { try makeDue(lane: lane.id, releasing: reasons) }
+        if lane.isPaused { return nothing }
         // The lane was just read and is not empty, so it need not be read again at the end of the transaction.
         if !lane.isEmpty { drainedLanes.remove(lane.id) }
-        if let reasons = claim.releasing { try makeDue(lane: lane.id, releasing: reasons) }
         let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
         var retries = RetryCounter(claim.retries, longestDelay: settings.longestDelay)
         let requests = try take(claim.limit, of: lane, lease, &retries)

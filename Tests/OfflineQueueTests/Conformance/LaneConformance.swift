@@ -20,6 +20,19 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a paused lane releases held requests, and sends them when it is resumed`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        try await bench.store.conclude(try await bench.takeOne(lane), .held(.trust))
+        _ = try await bench.store.setPaused(true, lanes: LaneSelection(host: "example.com"))
+        #expect(try await bench.store.claim(8, of: lane, releasing: [.trust]).requests.isEmpty)
+        _ = try await bench.store.setPaused(false, lanes: LaneSelection(host: "example.com"))
+        #expect(try await bench.take(lane).map(\.id) == ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `lanes are paused by host and by label`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let plain = try await bench.put("plain")

@@ -7,11 +7,12 @@ extension QueueModel {
         -> [String]
     {
         beginChange()
-        guard lanes[lane] != nil, !isPaused, lanes[lane]?.isPaused != true else { return [] }
+        guard lanes[lane] != nil else { return [] }
         if let releasing {
             release(releasing, lane: lane)
             bringForward(lane, to: clock.wall)
         }
+        guard !isPaused, lanes[lane]?.isPaused != true else { return [] }
         let taken = lane.mode == .fifo ? takeHead(lane, limit) : take(lane, limit)
         for id in taken {
             change(id) { request in
