@@ -24,7 +24,7 @@ demo:
 	@NETWATCH_BUILD=debug scripts/build --product netwatch
 	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
-## test: run the tests of the libraries in a debug build, except slow, large and randomised ones; the first run builds
+## test: run the tests of the libraries in a debug build, except most slow, large and randomised ones; the first run builds
 test:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/test

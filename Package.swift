@@ -13,7 +13,7 @@ let strict: [SwiftSetting] = [
 // Set by `scripts/sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
 let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
-// The packages that only some targets use; see the end of this file.
+// The packages that the libraries do not use; see the end of this file.
 let argumentParser = Package.Dependency.package(
     url: "https://github.com/apple/swift-argument-parser",
     from: "1.8.2"

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The push of the service's metrics to a collector.
 package struct MetricsPush: Hashable, Sendable {
-    /// The label of the lane of the pushes. Only the service can use it.
+    /// The label of the lane of the pushes. Only the service can enqueue with it, but an import may contain it.
     package static let lane = "netwatch-metrics"
     /// The accepted values of ``interval``: 10 s to 1 h.
     static let acceptedIntervals: ClosedRange<Duration> = .seconds(10)...(.seconds(3600))

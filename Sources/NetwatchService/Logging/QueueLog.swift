@@ -37,7 +37,7 @@ actor QueueLog {
     }
 
     func log(_ event: QueueEvent) {
-        // `MetricsPusher` logs these.
+        // `MetricsPusher` logs the outcomes of pushes.
         if event.isOfMetricsPush { return }
         switch event.kind {
         case .dead, .expired, .held, .laneClosed, .laneOpened:

@@ -15,9 +15,10 @@ extension StoreTransaction {
     private mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
         let nothing = ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
         guard let lane = try lane(claim.lane) else { return nothing }
-        // The scheduler demands a release once. A paused lane has released its requests when it is resumed.
-        if let reasons = claim.releasing { try makeDue(lane: lane.id, releasing: reasons) }
-        if lane.isPaused { return nothing }
+        // The scheduler demands a release only once, so a paused lane releases, too.
+        if let reasons = claim.releasing { try release(reasons, inLane: lane.id) }
+        guard !lane.isPaused else { return nothing }
+        if claim.releasing != nil { try bringForward(inLane: lane.id, now.milliseconds) }
         // The lane was just read and is not empty, so it need not be read again at the end of the transaction.
         if !lane.isEmpty { drainedLanes.remove(lane.id) }
         let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
@@ -115,12 +116,6 @@ extension StoreTransaction {
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
         try bringForward(inLane: lane, latest)
-    }
-
-    /// Releases requests that are held for one of the reasons, and makes all pending requests of the lane due.
-    private mutating func makeDue(lane: Int64, releasing reasons: Set<HoldReason>) throws {
-        try release(reasons, inLane: lane)
-        try bringForward(inLane: lane, now.milliseconds)
     }
 
     /// Makes the pending requests of a lane due at `latest` (in milliseconds), unless they are due earlier. A request

@@ -47,8 +47,8 @@ package protocol QueueStore: Sendable {
     /// - Throws: ``QueueError``: `unknownLane` if there is no such lane and the selection is not ``LaneSelection/all``.
     func reopen(_ selection: LaneSelection, releasing reasons: Set<HoldReason>) async throws -> ReopenedLanes
 
-    /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A store that
-    /// several machines share must first claim the lane itself.
+    /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A paused lane only
+    /// releases requests (``LaneClaim/releasing``). A store that several machines share must first claim the lane itself.
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch]
 
     /// Renews leases.

@@ -91,6 +91,27 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a reload with another URL keeps an imported request with the label of the pushes`()
+        async throws
+    {
+        let export = directory.file("export")
+        let exporting = try await ScratchDirectory().openQueue()
+        let request = QueueRequest(method: "POST", url: "http://127.0.0.1:3/")
+        _ = try await exporting.enqueue(request, options: EnqueueOptions(lane: MetricsPush.lane))
+        var data = Data()
+        _ = try await exporting.export { data += $0 }
+        await exporting.stop()
+        try data.write(to: URL(filePath: export))
+        let queue = try await directory.openQueue()
+        _ = try await queue.importRequests(from: export, as: .user(1001))
+        let pusher = pusher(queue)
+        await pusher.use(Self.push("http://127.0.0.1:1/"))
+        await pusher.use(Self.push("http://127.0.0.1:2/"))
+        #expect(try await stored(queue).map(\.url) == [request.url])
+        await pusher.stop()
+        await queue.stop()
+    }
+
     @Test func `the metrics of many hosts are several requests, and the next push replaces each of them`()
         async throws
     {
@@ -151,6 +172,9 @@ internal import Testing
         await pusher.record(event(.held, .held, "certificate has expired"))
         dead.oldState = .pending
         await pusher.record(dead)
+        var imported = event(.dead, .dead, "HTTP 400")
+        imported.submitter = 1001
+        await pusher.record(imported)
         #expect(meter.values.failures == 5 && meter.values.lastSuccess == nil)
         inputs.now.withLock { $0 = .at(1_060_000) }
         #expect(meter.values.silence(at: .at(1_060_000)) == .seconds(60))

@@ -8,11 +8,9 @@ extension QueueModel {
     {
         beginChange()
         guard lanes[lane] != nil else { return [] }
-        if let releasing {
-            release(releasing, lane: lane)
-            bringForward(lane, to: clock.wall)
-        }
+        if let releasing { release(releasing, lane: lane) }
         guard !isPaused, lanes[lane]?.isPaused != true else { return [] }
+        if releasing != nil { bringForward(lane, to: clock.wall) }
         let taken = lane.mode == .fifo ? takeHead(lane, limit) : take(lane, limit)
         for id in taken {
             change(id) { request in
