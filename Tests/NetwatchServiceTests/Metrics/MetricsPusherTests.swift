@@ -10,6 +10,7 @@ internal import Testing
 /// The pushes of metrics in a queue that sends nothing, and the effects of their outcomes.
 @Suite(.timeLimit(.minutes(5))) struct MetricsPusherTests {
     private let directory = try! ScratchDirectory()
+    private let directoryOfExport = try! ScratchDirectory()
     private let waits = ManualWaits()
     private let messages = Recorder<String>()
     private let meter = PushMeter()
@@ -95,7 +96,7 @@ internal import Testing
         async throws
     {
         let export = directory.file("export")
-        let exporting = try await ScratchDirectory().openQueue()
+        let exporting = try await directoryOfExport.openQueue()
         let request = QueueRequest(method: "POST", url: "http://127.0.0.1:3/")
         _ = try await exporting.enqueue(request, options: EnqueueOptions(lane: MetricsPush.lane))
         var data = Data()
