@@ -108,7 +108,7 @@ internal import Testing
         let pusher = pusher(queue)
         await pusher.use(Self.push("http://127.0.0.1:1/"))
         await pusher.use(Self.push("http://127.0.0.1:2/"))
-        #expect(try await stored(queue).map(\.url) == [request.url])
+        #expect(try await stored(queue).map(\.state) == [.pending])
         await pusher.stop()
         await queue.stop()
     }
