@@ -136,6 +136,12 @@ extension AttemptOutcome {
         if case .failure(let failure) = self { failure.code == 28 } else { false }
     }
 
+    /// Whether the host's name could not be looked up (`CURLE_COULDNT_RESOLVE_HOST`), or not in time.
+    private var isUnresolved: Bool {
+        guard case .failure(let failure) = self, failure.phase == .resolve else { return false }
+        return failure.code == 6 || isTimeout
+    }
+
     /// Returns how the attempt went, for the scheduler. A status without a usable response is a response, too.
     func course(lasting duration: Duration, isRetry: Bool) -> AttemptCourse {
         let hasResponse =
@@ -148,6 +154,7 @@ extension AttemptOutcome {
             duration: duration,
             hasResponse: hasResponse,
             isTimeout: isTimeout,
+            isUnresolved: isUnresolved,
             isRetry: isRetry
         )
     }

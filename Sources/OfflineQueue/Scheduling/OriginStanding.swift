@@ -46,6 +46,8 @@ package struct AttemptCourse: Hashable, Sendable {
     package var hasResponse = false
     /// Whether a timeout ended the attempt.
     package var isTimeout = false
+    /// Whether the attempt failed because the host's name could not be looked up.
+    package var isUnresolved = false
     /// Whether an earlier attempt of the request has counted. If so, this attempt counts towards the origin's retry
     /// budget.
     package var isRetry = false
@@ -54,10 +56,11 @@ package struct AttemptCourse: Hashable, Sendable {
         duration: Duration = .zero,
         hasResponse: Bool = false,
         isTimeout: Bool = false,
+        isUnresolved: Bool = false,
         isRetry: Bool = false
     ) {
         (self.duration, self.hasResponse, self.isTimeout) = (duration, hasResponse, isTimeout)
-        self.isRetry = isRetry
+        (self.isUnresolved, self.isRetry) = (isUnresolved, isRetry)
     }
 }
 

@@ -39,6 +39,7 @@ extension Scheduler {
         }
         recordLoad(of: lane.origin, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
         if effect != .shortage { lane.shortages = 0 }
+        if effect.isOfServer { lane.isUnresolved = course.isUnresolved }
         recordResponse(to: &lane, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
         let retry = now + settings.backoff.delay(after: failures, using: &random)
         let due = apply(effect, to: &lane, epoch: epoch, now: now) ?? retry

@@ -39,17 +39,19 @@ extension Scheduler {
         guard old.earlier == nil else {
             return gateResumed(endpoint, state, after: old, now: now, &actions)
         }
-        gates[endpoint]!.state = state
+        gates[endpoint]!.report(state)
         // The same outage has another reason now, for example a cable that was unplugged after the route was deleted.
         if old.state?.isDown == true, state.isDown { return }
         gates[endpoint]!.since = now
         gates[endpoint]!.portal.reset()
+        let isChange = isChange(from: old, to: state)
         // The order must not depend on hash seeds, so that a run can be replayed.
         for id in old.lanes.sorted() {
             endFlush(id, after: old)
-            if case .reachable = state { lanes[id]!.reset(releasing: [.trust], now: now) }
+            guard case .reachable = state else { continue }
+            if isChange || lanes[id]!.lastTry == nil { lanes[id]!.reset(releasing: [.trust], now: now) }
         }
-        reconnect(endpoint, old.state, state, now: now)
+        if isChange { reconnect(endpoint, old.state, state, now: now) }
         for id in old.lanes.sorted() { schedule(id, now: now) }
         switch state {
         case .down: startGrace(endpoint, now: now)
@@ -57,9 +59,20 @@ extension Scheduler {
         case .unknown:
             setLosses(of: endpoint, [])
             if old.state?.isDown == true { pathReturned(to: endpoint, now: now) }
-        case .reachable(_, let route, _): pathFound(endpoint, route, after: old, now: now, &actions)
+        case .reachable(_, let route, _):
+            if isChange, old.state == .unknown { pathReturned(to: endpoint, now: now) }
+            pathFound(endpoint, route, after: old, now: now, &actions)
         }
         for id in old.lanes.sorted() { interruptIfUnmet(id, now: now, &actions) }
+    }
+
+    /// Returns whether a new state of a gate shows that the path has changed.
+    ///
+    /// If the state was unknown from the start, the path may always have existed: the address of a name is also found by
+    /// the lookup of an attempt, before the server refuses the connection. The path is then news only if that lookup failed.
+    private func isChange(from old: Gate, to new: GateState) -> Bool {
+        guard case .reachable = new, old.state == .unknown, !old.isKnown else { return true }
+        return old.lanes.contains { lanes[$0]!.isUnresolved }
     }
 
     /// Lets a lane respect its gate again, after a change of the gate. The first state of a watch is no change, and must not

@@ -14,6 +14,8 @@ extension Scheduler {
         /// What earlier watches have reported, until the current one reports a state other than `unknown`; `nil` if none
         /// did.
         var earlier: EarlierState?
+        /// Whether the current watch has reported a state other than `unknown`.
+        var isKnown = false
         /// The time of the last change of the state, or the time at which the endpoint got its first lane. A change of the
         /// reason why there is no path does not count, nor does the time without a watch.
         var since: Moment
@@ -69,6 +71,11 @@ extension Scheduler.Gate {
         }
     }
 
+    mutating func report(_ new: GateState) {
+        state = new
+        if new != .unknown { isKnown = true }
+    }
+
     /// Ends the watch. Only whether there was a path remains.
     mutating func endWatch(now: Moment) {
         switch state {
@@ -77,7 +84,7 @@ extension Scheduler.Gate {
         case .unknown?: earlier = earlier ?? .notDown
         case nil: break
         }
-        (watch, state, route) = (nil, nil, nil)
+        (watch, state, route, isKnown) = (nil, nil, nil, false)
         unwatchedSince = now
         portal.reset()
     }

@@ -11,7 +11,7 @@ extension Scheduler {
     ) {
         gates[endpoint]!.route = route
         if old.route == nil, old.state == nil || old.state == .unknown {
-            return firstPathFound(endpoint, after: old, now: now, &actions)
+            return firstPathFound(endpoint, &actions)
         }
         actions.append(.dropConnections)
         pathReturned(to: endpoint, now: now)
@@ -44,13 +44,7 @@ extension Scheduler {
     /// stay open, so that requests can reuse them. The session itself watches the paths of its connections.
     ///
     /// Attempts that began before continue: the kernel has chosen their path, and nothing shows that it has changed.
-    private mutating func firstPathFound(
-        _ endpoint: Endpoint,
-        after old: Gate,
-        now: Moment,
-        _ actions: inout [Action]
-    ) {
-        if old.state == .unknown { pathReturned(to: endpoint, now: now) }
+    private func firstPathFound(_ endpoint: Endpoint, _ actions: inout [Action]) {
         if isSending(to: endpoint), !isChecked(endpoint) { actions.append(.restartStalled(endpoint)) }
     }
 

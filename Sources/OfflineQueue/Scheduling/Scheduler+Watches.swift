@@ -170,7 +170,7 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         let wasDown = old.earlier != .notDown
-        gates[endpoint]!.state = state
+        gates[endpoint]!.report(state)
         for id in old.lanes { endFlush(id, after: old) }
         if state != .unknown {
             gates[endpoint]!.earlier = nil

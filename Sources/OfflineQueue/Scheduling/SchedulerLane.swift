@@ -73,6 +73,8 @@ struct SchedulerLane: Hashable, Sendable {
     var retriesPostponedUntil: Moment = .zero
     /// Whether the last attempt that counts as the server's failure got no response.
     var isUnanswered = false
+    /// Whether the name of the host could not be looked up in the last attempt.
+    var isUnresolved = false
     /// When a response to another lane or to a probe last opened the lane, or when the lane's first attempt after this
     /// opening began; `nil` if none did.
     var openedByResponse: Moment?
@@ -157,7 +159,7 @@ struct SchedulerLane: Hashable, Sendable {
         closures = 0
         closedUntil = .zero
         isHalfOpen = false
-        isUnanswered = false
+        (isUnanswered, isUnresolved) = (false, false)
         if isOnPath { canary = nil }
         reconnects = 0
         reconnectsUntil = nil

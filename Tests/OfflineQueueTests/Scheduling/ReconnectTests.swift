@@ -63,6 +63,46 @@ internal import Testing
         #expect(canary.map(\.limit) == [1])
     }
 
+    /// Fails an attempt while the state of its host is unknown, and then finds the path. Returns what starts, and whether
+    /// failures to connect are retried fast.
+    private func firstPath(isUnresolved: Bool) -> (claims: [Scheduler.Claim], isReconnecting: Bool) {
+        let lane = Scheduler.LaneInfo(id: 0, host: "0", mode: .parallel)
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let attempt = claims(scheduler.handle(.gate(.https("0"), .unknown), now: .zero))
+        #expect(attempt.map(\.limit) == [8])
+        _ = scheduler.handle(.claimed(lane: 0, taken: 1, due: nil), now: .zero)
+        let course = AttemptCourse(isUnresolved: isUnresolved)
+        let due = scheduler.conclude(
+            lane: 0,
+            epoch: attempt[0].epoch,
+            effect: .close,
+            failures: 1,
+            course: course,
+            now: .zero
+        ).due
+        _ = scheduler.handle(.settled(lane: 0, due: due, isDistrusted: false), now: .zero)
+        let found = claims(scheduler.handle(.gate(.https("0"), up), now: .milliseconds(10)))
+        let isReconnecting = scheduler.isReconnecting(
+            lane: 0,
+            isPathError: false,
+            now: .milliseconds(20)
+        )
+        return (found, isReconnecting)
+    }
+
+    /// The lookup of an attempt finds the address of a name before the monitor does. Three thousand hosts that refused the
+    /// connection would otherwise all be tried again, and then seven times in five seconds.
+    @Test func `the first path to a host that refused a connection ends no backoff`() {
+        let first = firstPath(isUnresolved: false)
+        #expect(first.claims.isEmpty && !first.isReconnecting)
+    }
+
+    @Test func `the first path to a host whose name could not be looked up ends the backoff`() {
+        let first = firstPath(isUnresolved: true)
+        #expect(first.claims.map(\.limit) == [1] && first.isReconnecting)
+    }
+
     @Test func `after an outage a lane sends one request at once, and more when it has succeeded`() {
         var scheduler = offline()
         let canary = claims(scheduler.handle(.gate(.https("0"), up), now: .seconds(60)))
