@@ -36,6 +36,7 @@ let package = Package(
         log,
         nio,
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
         .systemLibrary(name: "CNetwatchLinux"),
@@ -81,6 +82,7 @@ let package = Package(
                 "CNetwatchCrypto", "CNetwatchLinux", "ClientCore", "NetwatchEventLoop", "NetwatchTransport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "HeapModule", package: "swift-collections"),
             ],
             swiftSettings: strict
         ),

@@ -91,6 +91,10 @@ package enum FailureTable {
     /// all local ports for connections to the server are in use.
     private static let lostBindingErrors: Set<CInt> = [EADDRNOTAVAIL, ENODEV]
 
+    /// Returns whether a connection was refused, so that there is a path whatever the monitor reports. For a name whose
+    /// addresses it does not know yet, it reports the state of the network in general.
+    private static func provesPath(_ failure: AttemptFailure) -> Bool { failure.errno == ECONNREFUSED }
+
     /// Returns whether connecting failed because there is no path, judging by the error number alone. Used only where
     /// the kernel's routing tables cannot be read.
     package static func seemsOffline(_ failure: AttemptFailure) -> Bool {
@@ -185,7 +189,7 @@ extension FailureTable {
         let ambiguousEffect: LaneEffect = failure.code == weirdServerReply ? .foreign : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
-        let isOffline = request.gateIsDown || request.pathHasChanged
+        let isOffline = request.gateIsDown && !provesPath(failure) || request.pathHasChanged
         switch classify(failure) {
         case .path where isOffline || request.isReconnecting:
             return conclude(.retry(countsAsAttempt: false), .reconnect)

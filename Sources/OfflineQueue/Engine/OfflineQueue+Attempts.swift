@@ -38,21 +38,6 @@ extension OfflineQueue {
         setTimer([scheduler.nextWake(now: now), resolveDelayed()].compactMap(\.self).min())
     }
 
-    /// Passes changed lanes to the scheduler, with the times when their next requests are due.
-    func announce(_ lanes: [LaneRecord]) {
-        for lane in lanes where lane.isPaused { resolvePaused(lane.id) }
-        guard phase == .running else { return }
-        let rows = lanes.compactMap { lane in
-            lane.due.map {
-                let info = Scheduler.LaneInfo(lane, now: now)
-                return Scheduler.LaneRows(info, due: now + $0, isRequested: lane.wasReleased)
-            }
-        }
-        if !rows.isEmpty { handle(.lanes(rows)) }
-        let emptied = lanes.filter(\.wasEmpty).map(\.id)
-        if !emptied.isEmpty { handle(.emptied(lanes: emptied)) }
-    }
-
     private func perform(_ action: Scheduler.Action) {
         switch action {
         case .claim(let claim):
@@ -75,6 +60,7 @@ extension OfflineQueue {
         case .release(let release): Task { await self.release(release) }
         case .restartStalled(let endpoint): sender.restartStalled(to: endpoint)
         case .endLost(let endpoint, let begunBefore): endAttempts(to: endpoint, begunBefore: begunBefore)
+        case .load(let lanes): load(lanes)
         case .watch(let endpoint): watch(endpoint)
         case .unwatch(let endpoint):
             watches.removeValue(forKey: endpoint)?.end()
@@ -398,11 +384,5 @@ extension RetryUse {
             retries: retries,
             postponement: batch.postponement
         )
-    }
-}
-
-extension Scheduler.LaneInfo {
-    fileprivate init(_ lane: LaneRecord, now: Moment) {
-        self.init(id: lane.id, key: lane.key, notBefore: lane.notBefore.map { now + $0 })
     }
 }

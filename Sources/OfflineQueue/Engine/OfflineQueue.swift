@@ -211,6 +211,9 @@ public actor OfflineQueue {
     /// The number of changes of each credential since the queue was opened.
     var credentialChanges: [String: Int] = [:]
     var claimsInProgress = 0
+    /// The lanes that the scheduler has ordered to load, and the task that loads them.
+    var lanesToLoad: [Int64] = []
+    var loading: Task<Void, Never>?
     var watches: [Endpoint: EndpointWatch] = [:]
     /// The number of the last watch.
     var lastWatch: UInt64 = 0
@@ -321,11 +324,12 @@ extension OfflineQueue {
         phase = .running
         await credentials.onAcceptance { [weak self] in await self?.credentialAccepted($0) }
         try await reporting {
-            let lanes = try await store.recover(releasing: HoldReason.releasableByRestart)
-            announce(lanes)
+            try await store.recover(releasing: HoldReason.releasableByRestart)
         }
+        let next = try await reporting { try await announceBusy(in: .all, after: 0) }
         // `stop()` may have been called meanwhile.
         guard phase == .running else { return }
+        if let next { backgroundTasks.append(Task { await self.announceAllBusy(after: next) }) }
         backgroundTasks += [
             Task { await self.followChanges() }, Task { await self.followGates() },
             Task { await self.sweep() },
@@ -361,10 +365,13 @@ extension OfflineQueue {
     package func flush(_ selection: LaneSelection) async throws -> [QueueStatistics.ClosedLane] {
         guard phase == .running else { return [] }
         return try await reporting {
-            let lanes = try await store.reopen(selection, releasing: HoldReason.releasableByRestart)
-            announce(lanes.busy)
+            let opened = try await store.reopen(selection, releasing: HoldReason.releasableByRestart)
             handle(.flush(selection))
-            return lanes.opened
+            var next: Int64? = 0
+            while let last = next {
+                next = try await announceBusy(in: selection, after: last, isFlushed: true)
+            }
+            return opened
         }
     }
 

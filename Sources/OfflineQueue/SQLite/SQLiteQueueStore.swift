@@ -250,20 +250,33 @@ extension SQLiteQueueStore {
         ) { try $0.enqueue(requests) }
     }
 
-    package func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+    package func recover(releasing reasons: Set<HoldReason>) async throws {
         try await write(rows: 1) { transaction in
             try transaction.recover()
-            return try transaction.release(reasons, in: .all)
+            try transaction.release(reasons, in: .all)
+        }
+    }
+
+    package func busyLanes(in selection: LaneSelection, after last: Int64, limit: Int) async throws
+        -> [LaneRecord]
+    {
+        try await read { try $0.busyLanes(in: selection, after: last, limit: limit) }
+    }
+
+    package func lanes(_ ids: [Int64]) async throws -> [LaneRecord] {
+        try await read { transaction in
+            try ids.compactMap { try transaction.lane($0)?.record(in: transaction) }
         }
     }
 
     package func reopen(
         _ selection: LaneSelection,
         releasing reasons: Set<HoldReason>
-    ) async throws -> ReopenedLanes {
+    ) async throws -> [QueueStatistics.ClosedLane] {
         try await write(rows: 1) { transaction in
             let opened = try transaction.open(selection)
-            return ReopenedLanes(opened: opened, busy: try transaction.release(reasons, in: selection))
+            try transaction.release(reasons, in: selection)
+            return opened
         }
     }
 

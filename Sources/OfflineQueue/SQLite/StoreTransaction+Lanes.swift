@@ -107,23 +107,20 @@ extension StoreTransaction {
         return min(until(Timestamp(milliseconds: next)), settings.longestDelay)
     }
 
-    /// Releases the requests of the selected lanes that are held for one of the reasons, and returns those of the lanes
-    /// that have pending requests.
-    mutating func release(_ reasons: Set<HoldReason>, in selection: LaneSelection) throws -> [LaneRecord] {
+    /// Releases the requests of the selected lanes that are held for one of the reasons.
+    mutating func release(_ reasons: Set<HoldReason>, in selection: LaneSelection) throws {
         let selected = selection == .all ? nil : Set(try lanes(in: selection))
         for row in try rows(StoreStatements.lanesWithHeld) {
             let lane: Int64 = try row["lane_id"]
             if selected?.contains(lane) ?? true { try release(reasons, inLane: lane) }
         }
-        // The rows are read one by one, because all of them together take several times the memory of the records.
-        let statement = "\(StoreStatements.busyLanes) AND \(Self.isSelected)"
-        let busy = try cursor(statement, Self.arguments(of: selection))
-        var records: [LaneRecord] = []
-        while let row = try busy.next() {
-            let record = try StoredLane(row: row).record(in: self)
-            if record.due != nil { records.append(record) }
-        }
-        return records
+    }
+
+    /// Returns selected lanes with unfinished requests, in the order of their ids.
+    func busyLanes(in selection: LaneSelection, after last: Int64, limit: Int) throws -> [LaneRecord] {
+        let statement = "\(StoreStatements.busyLanes) AND id > :last AND \(Self.isSelected) ORDER BY id LIMIT :limit"
+        return try rows(statement, ["last": last, "limit": limit] &+ Self.arguments(of: selection))
+            .map { try StoredLane(row: $0).record(in: self) }
     }
 
     /// Opens the selected lanes that servers closed with `Retry-After`.

@@ -16,6 +16,9 @@ struct GroupedQueue<Group: Hashable & Sendable, Key: Hashable & Sendable>: Senda
 
     func contains(_ key: Key) -> Bool { places[key] != nil }
 
+    /// Returns the group in which a key waits; `nil` if it does not wait.
+    func group(of key: Key) -> Group? { places[key] }
+
     /// Adds a key. A key that is already in the same group keeps its place.
     mutating func add(_ key: Key, to group: Group) {
         guard places[key] != group else { return }

@@ -1,6 +1,11 @@
 // Records what attempts show about the load of servers, and what the ramp and the retry budget permit.
 
 extension OriginSlots {
+    /// Returns the standing of an origin, which may have no lanes.
+    func lastStanding(of origin: Origin) -> OriginStanding {
+        origins[origin]?.standing ?? recent.standing(of: origin)
+    }
+
     func standing(of origin: Origin) -> OriginStanding { origins[origin]?.standing ?? .new }
 
     mutating func setStanding(_ standing: OriginStanding, of origin: Origin) {

@@ -88,11 +88,15 @@ struct RecentStandings: Sendable {
         young[origin] = Entry(standing: standing, period: period)
     }
 
+    func standing(of origin: Origin) -> OriginStanding {
+        guard let entry = young[origin] ?? old[origin] else { return .new }
+        return entry.standing == .prompt || entry.period == period ? entry.standing : .new
+    }
+
     /// Removes and returns the standing of an origin.
     mutating func take(_ origin: Origin) -> OriginStanding {
-        let older = old.removeValue(forKey: origin)
-        guard let entry = young.removeValue(forKey: origin) ?? older else { return .new }
-        return entry.standing == .prompt || entry.period == period ? entry.standing : .new
+        defer { (young[origin], old[origin]) = (nil, nil) }
+        return standing(of: origin)
     }
 
     /// Forgets which origins were slow, doubtful or silent.

@@ -10,12 +10,12 @@ extension Scheduler {
         package let isLocal: Bool
     }
 
-    /// Returns the current closure of a lane; `nil` if failures have not closed it.
+    /// Returns the current closure of a lane; `nil` if failures have not closed it, or it is not in memory.
     package func closure(ofLane id: Int64, now: Moment) -> Closure? {
         lanes[id].flatMap { Closure($0, now: now) }
     }
 
-    /// Returns the current closures of all lanes, sorted by host and label.
+    /// Returns the current closures of the lanes in memory, sorted by host and label.
     package func closures(now: Moment) -> [Closure] {
         lanes.values.compactMap { Closure($0, now: now) }
             .sorted {
@@ -28,6 +28,10 @@ extension Scheduler {
     /// A closed lane is opened but not removed, because another request may have been enqueued in the meantime. If the
     /// lane's next claim finds no request, the lane is removed.
     mutating func emptied(_ id: Int64, now: Moment) {
+        if var lane = unloaded[id] {
+            lane.emptied(now: now)
+            unloaded.set(id, lane)
+        }
         guard let lane = lanes[id], lane.isHeld || lane.failuresEnd > now else { return }
         lanes[id]!.recover()
         lanes[id]!.distrustedUntil = nil

@@ -2,30 +2,46 @@
 
 extension Scheduler {
     mutating func add(_ rows: LaneRows, now: Moment, _ actions: inout [Action]) {
-        let info = rows.info
-        let endpoint = info.origin.endpoint
-        if lanes[info.id] == nil {
-            lanes[info.id] = SchedulerLane(info)
-            slots.open(laneOf: info.origin)
+        let id = rows.info.id
+        guard lanes[id] != nil || create(rows, now: now) else { return }
+        if let due = rows.due { lanes[id]!.rowsAreDue(at: due) }
+        if rows.isRequested { lanes[id]!.isRequested = true }
+        watchEarly(lanes[id]!, now: now, &actions)
+        schedule(id, now: now)
+    }
+
+    /// Creates a lane, if it may be in memory now.
+    private mutating func create(_ rows: LaneRows, now: Moment) -> Bool {
+        let id = rows.info.id
+        let earlier = unloaded[id]
+        guard mayCreate(rows, earlier, now: now) else {
+            addUnloaded(rows, earlier, now: now)
+            return false
         }
-        lanes[info.id]!.rowsAreDue(at: rows.due)
-        if rows.isRequested { lanes[info.id]!.isRequested = true }
-        if gates[endpoint] == nil {
-            gates[endpoint] = Gate(since: now)
-            endpoints[endpoint.host, default: []].append(endpoint)
-        }
-        addToGate(info.id, endpoint)
-        watchEarly(lanes[info.id]!, now: now, &actions)
-        schedule(info.id, now: now)
+        lanes[id] = SchedulerLane(rows.info)
+        slots.open(laneOf: rows.info.origin)
+        addToGate(id, rows.info.origin.endpoint, earlier, now: now)
+        if let earlier { restore(id, earlier) } else { memory.began(for: rows.info.key.submitter) }
+        if rows.isFlushed { force(id, now: now) }
+        return true
     }
 
     /// Adds a lane to the gate of its endpoint. An endpoint that had no lanes yields its watch only after a while now.
-    private mutating func addToGate(_ id: Int64, _ endpoint: Endpoint) {
+    private mutating func addToGate(
+        _ id: Int64,
+        _ endpoint: Endpoint,
+        _ earlier: UnloadedLane?,
+        now: Moment
+    ) {
+        if gates[endpoint] == nil {
+            gates[endpoint] = earlier.flatMap { gate(of: $0, now: now) } ?? Gate(since: now)
+            endpoints[endpoint.host, default: []].append(endpoint)
+        }
         gates[endpoint]!.lanes.insert(id)
         guard idleEndpoints.contains(endpoint) else { return }
         idleEndpoints.removeAll { $0 == endpoint }
         if let watch = gates[endpoint]!.watch {
-            watches.setYield(endpoint, for: watch.submitter, from: nil)
+            watches.use.setYield(endpoint, for: watch.submitter, from: nil)
         }
     }
 
@@ -143,9 +159,11 @@ extension Scheduler {
         }
     }
 
+    static let releasedByFlush: Set<HoldReason> = [.trust, .configuration, .auth]
+
     /// Ends everything that delays the requests of a lane, except their own times.
-    private mutating func force(_ id: Int64, now: Moment) {
-        lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
+    mutating func force(_ id: Int64, now: Moment) {
+        lanes[id]!.reset(releasing: Self.releasedByFlush, now: now)
         lanes[id]!.serverNotBefore = .zero
         lanes[id]!.isHeld = false
         lanes[id]!.isForced = true
@@ -169,7 +187,13 @@ extension Scheduler {
     /// Removes a lane that has no work left, and the gate of its endpoint if this was the endpoint's last lane.
     mutating func removeIfIdle(_ id: Int64, now: Moment, _ actions: inout [Action]) {
         guard let lane = lanes[id], lane.isIdle else { return schedule(id, now: now) }
+        remove(lane, now: now, &actions)
+    }
+
+    mutating func remove(_ lane: SchedulerLane, now: Moment, _ actions: inout [Action]) {
+        let id = lane.id
         lanes[id] = nil
+        memory.ended(id, for: lane.key.submitter)
         timetable.set(id, to: nil)
         turns.remove(id)
         watches.remove(id)

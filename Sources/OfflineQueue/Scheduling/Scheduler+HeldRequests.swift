@@ -53,7 +53,7 @@ extension Scheduler {
     package func nextTry(ofHeld reason: HoldReason, lane: Int64?, _ scope: () -> CredentialScope?) -> Moment?
     {
         switch reason {
-        case .trust: lane.flatMap { lanes[$0]?.distrustedUntil }
+        case .trust: lane.flatMap { lanes[$0]?.distrustedUntil ?? unloaded[$0]?.distrustedUntil }
         case .auth: auth.isEmpty ? nil : scope().flatMap { auth.next($0) } ?? auth.nextOfOthers
         case .configuration, .ambiguous, .user, .dependency, .key: nil
         }

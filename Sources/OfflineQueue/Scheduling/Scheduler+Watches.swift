@@ -40,7 +40,7 @@ extension Scheduler {
     private mutating func watch(_ lane: SchedulerLane, now: Moment, _ actions: inout [Action]) {
         let submitter = lane.key.submitter
         gates[lane.endpoint]!.watch = Watch(since: now, submitter: submitter)
-        watches.began(for: submitter)
+        watches.use.began(for: submitter)
         updateYield(lane.endpoint, now: now)
         actions.append(.watch(lane.endpoint))
     }
@@ -57,7 +57,7 @@ extension Scheduler {
         guard let watch = gates[endpoint]!.watch else { return }
         gates[endpoint]!.endWatch(now: now)
         setLosses(of: endpoint, [])
-        watches.ended(endpoint, for: watch.submitter)
+        watches.use.ended(endpoint, for: watch.submitter)
         actions.append(.unwatch(endpoint))
     }
 
@@ -83,6 +83,7 @@ extension Scheduler {
             gates[lane.endpoint]!.users += usesWatch ? 1 : -1
         }
         updateYield(lane.endpoint, now: now)
+        updateUnloading(id, now: now)
     }
 
     /// Sets when the watch of an endpoint with lanes may yield. A running portal probe uses the watch, too. Otherwise its
@@ -91,16 +92,16 @@ extension Scheduler {
         guard let gate = gates[endpoint], let watch = gate.watch else { return }
         let submitter = watch.submitter
         if gate.users > 0 || gate.portal.running != nil {
-            watches.setYield(endpoint, for: submitter, from: nil)
-        } else if !watches.mayYield(endpoint, for: submitter) {
-            watches.setYield(endpoint, for: submitter, from: now + settings.watchIdleTime)
+            watches.use.setYield(endpoint, for: submitter, from: nil)
+        } else if !watches.use.mayYield(endpoint, for: submitter) {
+            watches.use.setYield(endpoint, for: submitter, from: now + settings.watchIdleTime)
         }
     }
 
     /// Lets the watch of an endpoint without lanes yield before those of all endpoints with lanes.
     mutating func yieldFirst(_ endpoint: Endpoint) {
         guard let watch = gates[endpoint]?.watch else { return }
-        watches.setYield(endpoint, for: watch.submitter, from: .zero)
+        watches.use.setYield(endpoint, for: watch.submitter, from: .zero)
     }
 }
 

@@ -74,6 +74,8 @@ package struct Scheduler: Sendable {
         /// How long a watch must have been unused before it yields to another endpoint. This is longer than a lane waits for
         /// the first state of its gate.
         package var watchIdleTime: Duration = .seconds(5)
+        /// The maximum number of lanes in memory. One user may use a quarter of it (``SharedLimit``).
+        package var maximumLanes = 20_000
         /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
 
@@ -114,17 +116,20 @@ package struct Scheduler: Sendable {
         package var origin: Origin { key.origin }
     }
 
-    /// A lane that has requests, and the time at which the first of them is due.
+    /// A lane and the time at which the first of its requests is due.
     package struct LaneRows: Hashable, Sendable {
         package let info: LaneInfo
-        package let due: Moment
+        /// `nil` if no request is pending.
+        package let due: Moment?
         /// Whether a user or program has released one of the requests.
-        package let isRequested: Bool
+        package var isRequested = false
+        /// Whether a flush has selected the lane. Of no effect on a lane that ``Event/flush(_:)`` reaches.
+        package var isFlushed = false
 
-        package init(_ info: LaneInfo, due: Moment, isRequested: Bool = false) {
+        package init(_ info: LaneInfo, due: Moment?, isRequested: Bool = false, isFlushed: Bool = false) {
             self.info = info
             self.due = due
-            self.isRequested = isRequested
+            (self.isRequested, self.isFlushed) = (isRequested, isFlushed)
         }
     }
 
@@ -132,8 +137,13 @@ package struct Scheduler: Sendable {
     package enum Event: Hashable, Sendable {
         /// Lanes have requests.
         case lanes([LaneRows])
-        /// Lanes have no requests left.
+        /// Lanes had no requests left, but may have new ones.
         case emptied(lanes: [Int64])
+        /// Lanes from ``Action/load(_:)`` were read. Those without a pending request are included; `missing` are lanes that
+        /// the store does not have any more.
+        case loaded([LaneRows], missing: [Int64])
+        /// Lanes have no pending request.
+        case idle(lanes: [Int64])
         /// The state of an endpoint's gate changed.
         case gate(Endpoint, GateState)
         /// A claim from ``Action/claim(_:)`` was executed. `taken` is the number of claimed requests. `due` is when the
@@ -162,7 +172,8 @@ package struct Scheduler: Sendable {
         case wake
         /// The settings changed. Requests in flight remain, even if they exceed the new numbers.
         indirect case settings(Settings)
-        /// A user or program asked to try these lanes now.
+        /// A user or program asked to try these lanes now. Those that are not in memory must follow as ``lanes(_:)`` with
+        /// ``LaneRows/isFlushed``.
         case flush(LaneSelection)
         /// A probe of these origins succeeded.
         case probeSucceeded([Origin])
@@ -202,6 +213,8 @@ package struct Scheduler: Sendable {
         case interrupt(lane: Int64)
         /// Release requests that are held for `auth`, and report the result as ``Event/released(_:_:)``.
         case release(HeldRelease)
+        /// Read lanes from the store, and report them as ``Event/loaded(_:missing:)``.
+        case load([Int64])
         /// Start to report the states of an endpoint as ``Event/gate(_:_:)``.
         case watch(Endpoint)
         /// Stop reporting the states of an endpoint.
@@ -226,6 +239,10 @@ package struct Scheduler: Sendable {
     var turns: AttemptTurns
     /// The number of watched endpoints, and the lanes that wait for a watch.
     var watches: WatchTurns
+    /// The lanes in memory, and those that may leave it while others wait to be loaded.
+    var memory = SharedUse<Int64>()
+    /// The lanes that are only in the store.
+    var unloaded = UnloadedLanes()
     /// The times at which held requests are tried again. They need no slot, so that they come even if all slots are in use.
     var heldTimes = Timetable<HeldGroup>()
     /// The times of requests that are held for `auth`.
@@ -258,7 +275,11 @@ package struct Scheduler: Sendable {
         random = SplitMix64(seed: seed)
         slots = OriginSlots(limits: OriginSlots.Limits(settings))
         auth = AuthRetries(intervals: settings.authRetries)
-        turns = AttemptTurns(perSecond: settings.unansweredRate, burst: settings.unansweredBurst)
+        turns = AttemptTurns(
+            perSecond: settings.unansweredRate,
+            burst: settings.unansweredBurst,
+            keptLanes: min(settings.unansweredBurst, max(1, settings.maximumLanes / 16))
+        )
         watches = WatchTurns(limit: settings.maximumWatches)
         opensAt = drawSpread(now: .zero)
     }
@@ -272,6 +293,8 @@ package struct Scheduler: Sendable {
         slots.advance(to: now)
         switch event {
         case .lanes(let lanes): for lane in lanes { add(lane, now: now, &actions) }
+        case .loaded(let lanes, let missing): loaded(lanes, missing: missing, now: now, &actions)
+        case .idle(let lanes): for lane in lanes { forgetUnloaded(lane) }
         case .emptied(let lanes): for lane in lanes { emptied(lane, now: now) }
         case .gate(let endpoint, let state): gateChanged(endpoint, state, now: now, &actions)
         case .claimed(let lane, let taken, let use, let due):
@@ -310,6 +333,7 @@ package struct Scheduler: Sendable {
         tryHeld(now: now, &actions)
         wakeLanes(now: now)
         giveTurnsAndWatches(now: now, &actions)
+        while loadLanes(now: now, &actions) { giveTurnsAndWatches(now: now, &actions) }
         grantSlots(now: now, &actions)
         if !isStopped { actions += wantedProbes }
         wantedProbes = []
@@ -371,7 +395,7 @@ extension Scheduler {
     /// event can cause work.
     package func nextWake(now: Moment) -> Moment? {
         if isStopped { return nil }
-        let ofTurns = [nextTurn(now: now), nextWatch(now: now)]
+        let ofTurns = [nextTurn(now: now), nextWatch(now: now), nextLoad(now: now)]
         let ofLanes = ofTurns + [timetable.first, slots.rampEnd, slots.rateOpening]
         let ofSlots = slots.isFull ? [] : ofLanes
         return ([graces.first, windowEnds.first, heldTimes.first] + ofSlots).compactMap(\.self).min()

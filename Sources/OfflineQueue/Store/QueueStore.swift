@@ -37,15 +37,26 @@ package protocol QueueStore: Sendable {
 
     /// Recovers requests that were in flight when their owner ended (T4), and releases requests that are held for one
     /// of the reasons. Called when the queue starts.
+    func recover(releasing reasons: Set<HoldReason>) async throws
+
+    /// Returns selected lanes with unfinished requests, in the order of their ids.
     ///
-    /// - Returns: All lanes with requests to send.
-    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
+    /// - Parameters:
+    ///   - last: The lane after which to begin; 0 for the first one.
+    ///   - limit: The maximum number of lanes. If there are fewer, there are no more.
+    func busyLanes(in selection: LaneSelection, after last: Int64, limit: Int) async throws -> [LaneRecord]
+
+    /// Returns the lanes with these ids that the store has. They may have no requests.
+    func lanes(_ ids: [Int64]) async throws -> [LaneRecord]
 
     /// Releases the requests of the selected lanes that are held for one of the reasons, and opens those of the lanes
     /// that servers closed with `Retry-After`. Called by a flush.
     ///
+    /// - Returns: The lanes that were opened and have requests, at most ``QueueStatistics/maximumPausedLanes``, with the
+    ///   closures that servers had asked for.
     /// - Throws: ``QueueError``: `unknownLane` if there is no such lane and the selection is not ``LaneSelection/all``.
-    func reopen(_ selection: LaneSelection, releasing reasons: Set<HoldReason>) async throws -> ReopenedLanes
+    func reopen(_ selection: LaneSelection, releasing reasons: Set<HoldReason>) async throws
+        -> [QueueStatistics.ClosedLane]
 
     /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A paused lane only
     /// releases requests (``LaneClaim/releasing``). A store that several machines share must first claim the lane itself.

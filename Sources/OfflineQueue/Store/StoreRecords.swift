@@ -94,15 +94,6 @@ package struct LaneRecord: Hashable, Sendable {
     package var wasReleased = false
 }
 
-/// The result of ``QueueStore/reopen(_:releasing:)``.
-package struct ReopenedLanes: Sendable {
-    /// The lanes that were opened and have requests, at most ``QueueStatistics/maximumPausedLanes``, with the closures
-    /// that servers had asked for.
-    package let opened: [QueueStatistics.ClosedLane]
-    /// The selected lanes with requests to send.
-    package let busy: [LaneRecord]
-}
-
 /// The result of ``QueueStore/pauses(in:)``.
 package struct LanePauses: Sendable {
     /// Whether the whole queue is paused.

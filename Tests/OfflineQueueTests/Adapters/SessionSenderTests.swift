@@ -266,13 +266,15 @@ internal import Testing
             body: .none,
             mayBeSentTwice: true
         )
-        let context = AttemptContext(
+        var context = AttemptContext(
             origin: Origin(scheme: "http", host: "127.0.0.1", port: 9),
             mayBeSentTwice: true,
             hasKey: true,
-            gateIsDown: true,
+            gateIsDown: false,
             accept: nil
         )
+        // An attempt that is not cancelled in time is refused, and must not count either.
+        context.pathHasChanged = true
         // The cancellation may reach an attempt at any point, so many attempts are needed.
         for _ in 0..<200 {
             let outcome = await Task {

@@ -117,6 +117,13 @@ internal import Testing
         #expect(FailureTable.classify(.failure(failure), of: request, now: start).verdict == Self.free)
     }
 
+    /// The gate of a name whose addresses are not known yet has the state of the network in general.
+    @Test func `a refused connection counts although the gate is down`() throws {
+        let failure = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "message")
+        let classification = try classify(failure) { $0.gateIsDown = true }
+        #expect(classification.verdict == Self.counted && classification.lane == .close)
+    }
+
     @Test(arguments: [CInt(18), 56, 28, 92, 23, 61, 63, 100])
     func `a 2xx with a truncated body is delivered`(code: CInt) throws {
         let failure = AttemptFailure(code: code, phase: .response, status: 201, message: "message")

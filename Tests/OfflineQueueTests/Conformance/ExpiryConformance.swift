@@ -167,7 +167,7 @@ internal import Testing
         let scheduled = try await bench.put("b") { $0.notBefore = start.date.addingTimeInterval(86_400) }
         #expect(lane == scheduled)
         bench.clock.stepWall(day * -365)
-        #expect(try await bench.store.recover(releasing: []).map(\.due) == [.zero])
+        #expect(try await bench.store.restart().map(\.due) == [.zero])
         #expect(
             try await bench.take(lane).map(\.id) == ["a"],
             "`b` was scheduled by the wall clock, which is now a year behind"

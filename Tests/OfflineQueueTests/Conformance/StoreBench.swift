@@ -52,7 +52,7 @@ final class StoreBench {
         await store.close()
         if afterReboot { clock.reboot() }
         store = try await fixture.open(settings, clock.clock)
-        return try await store.recover(releasing: reasons)
+        return try await store.restart(releasing: reasons)
     }
 
     // MARK: Helpers

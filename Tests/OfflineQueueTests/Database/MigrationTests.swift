@@ -96,7 +96,7 @@ internal import Testing
         // Version 1 had no time to live, so the time to live of its requests starts with the migration.
         _ = try await store.expire()
         #expect(try await store.statistics().requests == 24)
-        let lanes = try await store.recover(releasing: HoldReason.releasableByRestart)
+        let lanes = try await store.restart(releasing: HoldReason.releasableByRestart)
         #expect(lanes.first { $0.key.label == "closed" }?.notBefore == nil, "the closure is over")
         var sent: [String: [ClaimedRequest]] = [:]
         for lane in lanes {

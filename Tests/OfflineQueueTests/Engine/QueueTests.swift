@@ -216,12 +216,12 @@ internal import Testing
         await reopened.stop()
     }
 
-    @Test func `a path that is found ends a pending backoff, and requests are sent`() async throws {
+    @Test func `a path that is found ends the backoff after a name could not be looked up`() async throws {
         let sender = FakeSender()
         let gate = FakeGate(.unknown)
         let queue = try await open(sender, gate: gate)
         _ = try await queue.enqueue(.post())
-        sender.answer(await sender.nextAttempt(), .refused)
+        sender.answer(await sender.nextAttempt(), .unresolved)
         try await changes.until(queue) { $0[.pending] == 1 }
         gate.turn(.reachable(generation: 2))
         sender.answer(await sender.nextAttempt(), .status(200))

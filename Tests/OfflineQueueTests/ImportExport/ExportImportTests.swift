@@ -12,7 +12,7 @@ internal import Testing
             try await queue.populate(count - 1)
             _ = try await queue.hold(["a3"])
             try await store.enqueue(try new("z", host: "dead.example"))
-            let lane = try await store.recover(releasing: []).first { $0.key.origin.host == "dead.example" }
+            let lane = try await store.restart().first { $0.key.origin.host == "dead.example" }
             let batch = try await store.claim(of: try #require(lane).id)
             try await store.conclude(batch.requests[0], .dead(reason: "told so"), status: 410)
             let data = try await queue.exported()

@@ -43,7 +43,7 @@ final class Counter: Sendable {
         try await moved { queue, store in
             try await queue.enqueue(id: "keyed")
             try await queue.enqueue(id: "once") { $0.isAtMostOnce = true }
-            let lane = try await store.recover(releasing: [])[0].id
+            let lane = try await store.restart()[0].id
             #expect(try await store.claim(of: lane).requests.count == 2)
         } _: { queue, _, _ async throws in
             #expect(try await queue.request("keyed")?.summary.state == .pending)
@@ -58,7 +58,7 @@ final class Counter: Sendable {
                 QueueRequest(method: "POST", url: "https://example.com/", body: Data(count: 100_000)),
                 options: EnqueueOptions(id: "dead")
             )
-            let lane = try await store.recover(releasing: [])[0].id
+            let lane = try await store.restart()[0].id
             let request = try await store.claim(of: lane).requests[0]
             try await store.conclude(request, .dead(reason: "gone"), status: 410)
         } _: { queue, store, content async throws in
@@ -66,7 +66,7 @@ final class Counter: Sendable {
             #expect(found?.state == .dead && found?.status == 410 && found?.lastError == "gone")
             #expect(content.bodies["dead"]?.count == 100_000)
             #expect(try await queue.retry(["dead"]) == [.done(.pending)])
-            let lane = try await store.recover(releasing: [])[0].id
+            let lane = try await store.restart()[0].id
             #expect(try await store.claim(of: lane).requests[0].body.size == 100_000)
         }
     }
@@ -74,7 +74,7 @@ final class Counter: Sendable {
     @Test func `an export without dead requests contains only unfinished ones`() async throws {
         try await withQueue(first) { queue, store in
             try await queue.enqueue(id: "dead")
-            let lane = try await store.recover(releasing: [])[0].id
+            let lane = try await store.restart()[0].id
             try await store.conclude(try await store.claim(of: lane).requests[0], .dead(reason: "x"))
             try await queue.enqueue(id: "alive")
             #expect(try ExportContent(await queue.exported(includingDead: false)).ids == ["alive"])
@@ -315,7 +315,7 @@ final class Counter: Sendable {
         }
         try edit(first, "UPDATE request SET url = 'gopher://x' WHERE id = 'row'")
         try await withQueue(first) { queue, store in
-            let lane = try await store.recover(releasing: [])[0].id
+            let lane = try await store.restart()[0].id
             let bodies = try await store.claim(of: lane).requests.map(\.body)
             let body = try #require(bodies[1].file)
             try Data(count: 69_999).write(to: URL(fileURLWithPath: "\(first.path)/spool/\(body)"))

@@ -105,8 +105,8 @@ private struct FaultyStore: WrappedStore {
         )
     }
 
-    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
-        fault == .recovery ? [] : try await inner.recover(releasing: reasons)
+    func recover(releasing reasons: Set<HoldReason>) async throws {
+        if fault != .recovery { try await inner.recover(releasing: reasons) }
     }
 
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {

@@ -275,7 +275,7 @@ extension ModelRun {
         )
         store = fault.map { $0.applied(to: inner, in: directory) } ?? inner
         events = try await store.events().makeAsyncIterator()
-        let lanes = try await store.recover(releasing: reasons)
+        let lanes = try await store.restart(releasing: reasons)
         model.reopened(releasing: reasons, isOtherBoot: isOtherBoot)
         try check(lanes)
         return true

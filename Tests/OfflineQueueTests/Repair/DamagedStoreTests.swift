@@ -153,7 +153,7 @@ internal import Testing
         // Enqueuing a request does not use this index, so the damage is found later.
         try overwrite(page: try rootPages(of: directory)["request_order"]!)
         try await withQueue(directory) { queue, store in
-            let lanes = try? await store.recover(releasing: [])
+            let lanes = try? await store.restart()
             #expect(lanes == nil)
             let code = await errorCode { try await queue.populate(1, seed: 2) }
             #expect(code == .storeUnusable)
@@ -212,7 +212,7 @@ internal import Testing
         let index = try rootPages(of: directory)["request_order"]!
         let page = try Data(contentsOf: URL(fileURLWithPath: database))[(index - 1) * 4096..<index * 4096]
         try overwrite(page: index)
-        try await withQueue(directory) { _, store in _ = try? await store.recover(releasing: []) }
+        try await withQueue(directory) { _, store in _ = try? await store.restart() }
         #expect(await opening()?.code == .storeUnusable)
         // Restores the page, as if only the connection to the disk had been faulty.
         try change { $0.replaceSubrange((index - 1) * 4096..<index * 4096, with: page) }

@@ -94,7 +94,7 @@ internal import Testing
             #expect(try await queue.importRequests(from: path).imported == 1)
             try await queue.credentialsChanged(["api"])
             let releasing = HoldReason.releasableByRestart
-            for lane in try await store.recover(releasing: releasing) {
+            for lane in try await store.restart(releasing: releasing) {
                 #expect(try await store.claim(8, of: lane.id, releasing: releasing).requests.isEmpty)
             }
             let found = try #require(try await queue.request("a")).summary

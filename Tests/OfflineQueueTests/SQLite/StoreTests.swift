@@ -11,7 +11,7 @@ internal import Testing
         _ = try await store.enqueue(try new("a", body: "first"), try new("b", method: "PUT"))
         await store.close()
         let reopened = try await directory.openStore(clock: clock)
-        let lanes = try await reopened.recover(releasing: [])
+        let lanes = try await reopened.restart()
         let batch = try await reopened.claim(8, of: try #require(lanes.first).id)
         #expect(batch.requests.map(\.id) == ["a", "b"])
         #expect(batch.requests[0].body == .inline(Data("first".utf8)))
@@ -117,7 +117,7 @@ internal import Testing
         let old = try await first.claim(1, of: lane).requests[0]
         await first.close()
         let second = try await directory.openStore(clock: clock)
-        _ = try await second.recover(releasing: [])
+        try await second.recover(releasing: [])
         #expect(try await !second.conclude(old, .delivered(status: 200)))
         _ = try await second.claim(1, of: lane)
         #expect(try await !second.conclude(old, .delivered(status: 200)))
@@ -143,7 +143,7 @@ internal import Testing
         _ = try await store.claim(8, of: lane)
         await store.close()
         let reopened = try await directory.openStore(clock: clock)
-        let lanes = try await reopened.recover(releasing: [])
+        let lanes = try await reopened.restart()
         #expect(lanes.map(\.due) == [.zero])
         #expect(try await reopened.states() == ["keyed": .pending, "idempotent": .pending])
         #expect(try await reopened.all().map(\.attempts) == [1, 1])
@@ -214,7 +214,7 @@ internal import Testing
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         clock.stepWall(.seconds(-365 * 86_400))
-        #expect(try await store.recover(releasing: []).map(\.due) == [.zero])
+        #expect(try await store.restart().map(\.due) == [.zero])
         #expect(try await store.claim(1, of: lane).requests.map(\.id) == ["a"])
     }
 
@@ -225,7 +225,7 @@ internal import Testing
         let hour = Duration.seconds(3600)
         _ = try await store.conclude(request, .retry(countsAsAttempt: true), delay: hour, laneClosure: hour)
         await store.close()
-        let record = try await directory.openStore(clock: clock).recover(releasing: [])[0]
+        let record = try await directory.openStore(clock: clock).restart()[0]
         #expect(record.notBefore == hour)
         #expect(record.due == .seconds(900))
     }

@@ -30,7 +30,7 @@ internal import Testing
     private func claimed(_ store: SQLiteQueueStore, releasing: Set<HoldReason> = []) async throws -> [String]
     {
         var ids: [String] = []
-        for lane in try await store.recover(releasing: releasing) {
+        for lane in try await store.restart(releasing: releasing) {
             ids += try await store.claim(8, of: lane.id).requests.map(\.id)
         }
         return ids
@@ -138,7 +138,7 @@ internal import Testing
         async throws
     {
         let store = try await store(["a"], then: "")
-        let lane = try #require(try await store.recover(releasing: []).first?.id)
+        let lane = try #require(try await store.restart().first?.id)
         for _ in 0..<3 {
             let request = try #require(
                 try await store.claim(1, of: lane, releasing: [.auth]).requests.first

@@ -173,7 +173,7 @@ private func emptyIndex(_ name: String, of directory: TemporaryDirectory) throws
                     options: EnqueueOptions(id: "\(index)")
                 )
             }
-            let lane = try await store.recover(releasing: [])[0].id
+            let lane = try await store.restart()[0].id
             try await store.conclude(try await store.claim(1, of: lane).requests[0], .dead(reason: "x"))
         }
         let needed = try files

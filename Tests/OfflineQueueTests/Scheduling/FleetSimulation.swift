@@ -38,10 +38,14 @@ struct FleetSimulation<Network: SimulatedNetwork> {
         var nextRow = 0
     }
 
+    /// The largest number of lanes that a queue had in memory.
+    private(set) var mostLanes = 0
+
     private enum Event {
         case enqueue(queue: Int, lane: Int64, count: Int)
         case gate(queue: Int, GateState)
         case outcome(FleetArrival, LaneEffect)
+        case loaded(queue: Int, lanes: [Int64])
         case probed(queue: Int, Endpoint, probe: Int, PortalFinding)
     }
 
@@ -118,6 +122,9 @@ extension FleetSimulation {
             for endpoint in Set(queues[queue].lanes.values.map(\.info.origin.endpoint)).sorted() {
                 feed(.gate(endpoint, state), queue)
             }
+        case .loaded(let queue, let lanes):
+            let rows = lanes.map { queues[queue].lanes[$0]! }.map { Scheduler.LaneRows($0.info, due: $0.due) }
+            feed(.loaded(rows, missing: []), queue)
         case .outcome(let arrival, let effect): conclude(arrival, effect)
         case .probed(let queue, let endpoint, let probe, let finding):
             feed(.portalProbed(endpoint, probe: probe, finding), queue)
@@ -138,6 +145,7 @@ extension FleetSimulation {
             switch action {
             case .claim(let claim):
                 execute(claim, queue) { .claimed(lane: claim.lane, taken: $0, use: $1, due: $2) }
+            case .load(let lanes): plan(.loaded(queue: queue, lanes: lanes), at: now + .milliseconds(1))
             case .watch(let endpoint): feed(.gate(endpoint, queues[queue].gate), queue)
             case .unwatch, .dropConnections, .abort, .interrupt, .restartStalled, .endLost, .release: break
             case .probePortal(let endpoint, let probe):
@@ -145,6 +153,7 @@ extension FleetSimulation {
                 plan(.probed(queue: queue, endpoint, probe: probe, finding), at: now + delay)
             }
         }
+        mostLanes = max(mostLanes, queues[queue].scheduler.lanes.count)
         wakes.set(queue, to: queues[queue].scheduler.nextWake(now: now))
     }
 }

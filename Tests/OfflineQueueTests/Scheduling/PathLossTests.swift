@@ -33,8 +33,8 @@ internal import Testing
         actions.filter {
             switch $0 {
             case .abort, .endLost: true
-            case .claim, .release, .dropConnections, .restartStalled, .interrupt, .watch, .unwatch,
-                .probePortal:
+            case .claim, .release, .dropConnections, .restartStalled, .interrupt, .load, .watch,
+                .unwatch, .probePortal:
                 false
             }
         }

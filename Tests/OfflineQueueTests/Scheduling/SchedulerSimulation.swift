@@ -1,4 +1,4 @@
-internal import OfflineQueue
+@testable internal import OfflineQueue
 
 /// A simulation of a scheduler in virtual time, which records every violated guarantee. Requests, outcomes, gate states
 /// and flushes are random. Arrays take the place of the store.
@@ -23,6 +23,10 @@ struct SchedulerSimulation {
         case slowReconnect
         /// One more endpoint is watched than is permitted.
         case moreWatches
+        /// One more lane is in memory than is permitted.
+        case moreLanes
+        /// Lanes that the scheduler has ordered to load are not reported.
+        case noLoads
     }
 
     private struct Row {
@@ -63,6 +67,7 @@ struct SchedulerSimulation {
         case outcome(Scheduler.Claim, row: Int)
         case flush
         case probe(Origin)
+        case load([Int64])
     }
 
     private(set) var violations: Set<String> = []
@@ -94,18 +99,21 @@ struct SchedulerSimulation {
     private var lastFlush: Moment?
     private let settings: Scheduler.Settings
 
-    /// - Parameter watches: The maximum number of watches. The requests go to five hosts.
-    init(seed: UInt64, fault: InjectedFault?, watches: Int = 4096) {
+    /// - Parameters:
+    ///   - watches: The maximum number of watches. The requests go to five hosts.
+    ///   - memory: The maximum number of lanes in memory. There are eight.
+    init(seed: UInt64, fault: InjectedFault?, watches: Int = 4096, memory: Int = 20_000) {
         var settings = Scheduler.Settings()
         (settings.inflightPerLane, settings.inflightPerOrigin, settings.inflight) = (4, 6, 12)
-        settings.maximumWatches = watches
-        if watches < 5 {
+        (settings.maximumWatches, settings.maximumLanes) = (watches, memory)
+        if watches < 5 || memory < 8 {
             // With turns, too. They may not delay a lane by much.
             settings.turnsFromEndpoints = 0
             (settings.unansweredRate, settings.unansweredBurst) = (100, 100)
         }
         self.settings = settings
         var used = settings
+        if fault == .moreLanes { used.maximumLanes = memory + 2 }
         if fault == .moreWatches { used.maximumWatches = watches + 1 }
         if fault == .moreSlotsOfOrigin { used.inflightPerOrigin = settings.inflightPerOrigin + 1 }
         if fault == .noGrace { used.lossGrace = .seconds(60) }
@@ -200,14 +208,7 @@ extension SchedulerSimulation {
         case .enqueue(let lane):
             lanes[lane]!.waiting.append(Row(number: nextRow, due: now))
             nextRow += 1
-            let (told, notBefore) = (lanes[lane]!.told, lanes[lane]!.serverNotBefore)
-            let info = Scheduler.LaneInfo(
-                id: lane,
-                host: told.origin.host,
-                mode: told.mode,
-                notBefore: notBefore
-            )
-            feed(.rows(info, due: now))
+            feed(.rows(info(of: lane), due: now))
         case .gate(let host, let state):
             gates[host] = state
             tell(host)
@@ -217,7 +218,22 @@ extension SchedulerSimulation {
         case .outcome(let claim, let row): conclude(claim, row)
         case .flush: flush()
         case .probe(let origin): feed(.probeSucceeded([origin]))
+        case .load(let ids):
+            guard fault != .noLoads else { return }
+            feed(.loaded(ids.map { Scheduler.LaneRows(info(of: $0), due: due(ofLane: $0)) }, missing: []))
         }
+    }
+
+    private func info(of lane: Int64) -> Scheduler.LaneInfo {
+        let (told, notBefore) = (lanes[lane]!.told, lanes[lane]!.serverNotBefore)
+        return Scheduler.LaneInfo(id: lane, host: told.origin.host, mode: told.mode, notBefore: notBefore)
+    }
+
+    /// Returns when the next request of a lane is due; `nil` if none waits, or an earlier one is in flight in a FIFO lane.
+    private func due(ofLane id: Int64) -> Moment? {
+        let lane = lanes[id]!
+        guard lane.told.mode == .fifo else { return lane.waiting.map(\.due).min() }
+        return lane.sending.isEmpty ? lane.waiting.first?.due : nil
     }
 
     private mutating func feed(_ event: Scheduler.Event) {
@@ -234,11 +250,13 @@ extension SchedulerSimulation {
                 }
                 plan(.tell(endpoint.host), within: 1)
             case .unwatch(let endpoint): endWatch(of: endpoint.host)
+            case .load(let ids): plan(.load(ids), within: 1)
             case .dropConnections, .restartStalled, .probePortal, .interrupt, .release: break
             case .abort(let endpoint): end(endpoint.host, begunBefore: now, isAbort: true)
             case .endLost(let endpoint, let moment): end(endpoint.host, begunBefore: moment, isAbort: false)
             }
         }
+        if scheduler.lanes.count > settings.maximumLanes { violations.insert("too many lanes are in memory") }
         checkLosses()
     }
 
@@ -337,9 +355,7 @@ extension SchedulerSimulation {
         }
         lanes[claim.lane] = lane
         if !taken.isEmpty { checkCounts(lane) }
-        let next = keepsOrder ? lane.waiting.first?.due : lane.waiting.map(\.due).min()
-        let isWaiting = keepsOrder && !lane.sending.isEmpty
-        feed(event(taken.count, isWaiting ? nil : next))
+        feed(event(taken.count, self.due(ofLane: claim.lane)))
     }
 
     private mutating func checkCounts(_ lane: Lane) {

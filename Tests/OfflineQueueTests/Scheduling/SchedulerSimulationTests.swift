@@ -32,11 +32,21 @@ private let detectionSeeds: ClosedRange<UInt64> = 1...1000
         }
     }
 
+    @Test(arguments: [2, 3, 5])
+    func `simulations with some of eight lanes in memory violate no guarantee`(memory: Int) {
+        for seed in Self.seeds.prefix(10) {
+            var simulation = SchedulerSimulation(seed: seed, fault: nil, watches: 2, memory: memory)
+            let violations = simulation.run()
+            #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
+        }
+    }
+
     @Test(arguments: SchedulerSimulation.InjectedFault.allCases)
     func `the checks detect a faulty scheduler`(fault: SchedulerSimulation.InjectedFault) {
         let noticed = detectionSeeds.contains { seed in
             let watches = fault == .moreWatches ? 2 : 4096
-            var simulation = SchedulerSimulation(seed: seed, fault: fault, watches: watches)
+            let memory = [.moreLanes, .noLoads].contains(fault) ? 4 : 20_000
+            var simulation = SchedulerSimulation(seed: seed, fault: fault, watches: watches, memory: memory)
             return !simulation.run().isEmpty
         }
         #expect(noticed)

@@ -15,8 +15,8 @@ internal import Testing
     private func take(_ watches: inout WatchTurns, now: Moment) -> [String] {
         var taken: [String] = []
         while let (lane, yielding) = watches.takeNext(now: now) {
-            if let yielding { watches.ended(yielding, for: nil) }
-            watches.began(for: nil)
+            if let yielding { watches.use.ended(yielding, for: nil) }
+            watches.use.began(for: nil)
             taken.append("\(lane)" + (yielding.map { " \($0.host)" } ?? ""))
         }
         return taken
@@ -24,12 +24,12 @@ internal import Testing
 
     @Test func `the groups take turns, and the watch that was not used for longest yields`() {
         var watches = WatchTurns(limit: 3)
-        for _ in 1...2 { watches.began(for: nil) }
+        for _ in 1...2 { watches.use.began(for: nil) }
         for lane in 1...3 as ClosedRange<Int64> { watches.add(lane, to: group(nil)) }
         watches.add(20, to: group(nil, .look))
         watches.add(30, to: group(nil, .demanded))
-        watches.setYield(.https("b"), for: nil, from: .seconds(6))
-        watches.setYield(.https("a"), for: nil, from: .seconds(5))
+        watches.use.setYield(.https("b"), for: nil, from: .seconds(6))
+        watches.use.setYield(.https("a"), for: nil, from: .seconds(5))
         #expect(take(&watches, now: .seconds(4)) == ["1"], "one watch is free")
         #expect(watches.nextYield == .seconds(5))
         #expect(take(&watches, now: .seconds(6)) == ["20 a", "30 b"])
@@ -41,20 +41,20 @@ internal import Testing
 
     @Test func `a user has a share of the watches, in which only their own watches yield`() {
         var watches = WatchTurns(limit: 8)
-        for _ in 1...2 { watches.began(for: 1) }
+        for _ in 1...2 { watches.use.began(for: 1) }
         #expect(!watches.hasRoom(for: 1) && watches.hasRoom(for: 2) && watches.hasRoom(for: nil))
-        watches.began(for: 2)
-        watches.setYield(.https("other"), for: 2, from: .zero)
+        watches.use.began(for: 2)
+        watches.use.setYield(.https("other"), for: 2, from: .zero)
         watches.add(10, to: group(1))
         watches.add(20, to: group(2))
         let first = watches.takeNext(now: .seconds(1))
         #expect(first?.lane == 20 && first?.yielding == nil)
         #expect(watches.takeNext(now: .seconds(1))?.lane == nil)
-        watches.setYield(.https("own"), for: 1, from: .seconds(2))
+        watches.use.setYield(.https("own"), for: 1, from: .seconds(2))
         #expect(watches.nextYield == .seconds(2))
         let second = watches.takeNext(now: .seconds(2))
         #expect(second?.lane == 10 && second?.yielding == .https("own"))
-        for user in 2...5 as ClosedRange<UInt32> { watches.began(for: user) }
+        for user in 2...5 as ClosedRange<UInt32> { watches.use.began(for: user) }
         #expect(!watches.hasRoom(for: 7) && watches.hasRoom(for: nil), "seven of eight are for users")
     }
 

@@ -138,6 +138,9 @@ extension AttemptOutcome {
     static let refused = AttemptOutcome.failure(
         AttemptFailure(code: 7, errno: 111, phase: .connect, message: "Connection refused")
     )
+    static let unresolved = AttemptOutcome.failure(
+        AttemptFailure(code: 6, phase: .resolve, message: "Could not resolve host")
+    )
     static let reset = AttemptOutcome.failure(
         AttemptFailure(code: 56, errno: 104, phase: .response, bytesSent: 100, message: "Connection reset")
     )

@@ -12,15 +12,15 @@ struct ObservedStore: WrappedStore {
         return try await inner.enqueue(requests)
     }
 
-    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+    func recover(releasing reasons: Set<HoldReason>) async throws {
         defer { signal.post() }
-        return try await inner.recover(releasing: reasons)
+        try await inner.recover(releasing: reasons)
     }
 
     func reopen(
         _ selection: LaneSelection,
         releasing reasons: Set<HoldReason>
-    ) async throws -> ReopenedLanes {
+    ) async throws -> [QueueStatistics.ClosedLane] {
         defer { signal.post() }
         return try await inner.reopen(selection, releasing: reasons)
     }

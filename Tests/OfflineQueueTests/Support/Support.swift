@@ -97,7 +97,18 @@ extension QueueStore {
 
     /// Reopens all lanes, and returns those with requests to send.
     func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
-        try await reopen(.all, releasing: reasons).busy
+        _ = try await reopen(.all, releasing: reasons)
+        return try await busyLanes()
+    }
+
+    /// Recovers the store after a restart, and returns the lanes with requests to send.
+    func restart(releasing reasons: Set<HoldReason> = []) async throws -> [LaneRecord] {
+        try await recover(releasing: reasons)
+        return try await busyLanes()
+    }
+
+    func busyLanes() async throws -> [LaneRecord] {
+        try await busyLanes(in: .all, after: 0, limit: .max).filter { $0.due != nil }
     }
 
     func claim(

@@ -22,14 +22,20 @@ extension WrappedStore {
         try await inner.enqueue(requests)
     }
 
-    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+    func recover(releasing reasons: Set<HoldReason>) async throws {
         try await inner.recover(releasing: reasons)
     }
+
+    func busyLanes(in selection: LaneSelection, after last: Int64, limit: Int) async throws -> [LaneRecord] {
+        try await inner.busyLanes(in: selection, after: last, limit: limit)
+    }
+
+    func lanes(_ ids: [Int64]) async throws -> [LaneRecord] { try await inner.lanes(ids) }
 
     func reopen(
         _ selection: LaneSelection,
         releasing reasons: Set<HoldReason>
-    ) async throws -> ReopenedLanes {
+    ) async throws -> [QueueStatistics.ClosedLane] {
         try await inner.reopen(selection, releasing: reasons)
     }
 

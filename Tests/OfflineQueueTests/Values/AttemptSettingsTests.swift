@@ -68,7 +68,7 @@ internal import Testing
         }
         await store.close()
         let again = try await directory.openStore(clock: clock)
-        let lane = try await again.recover(releasing: [])[0].id
+        let lane = try await again.restart()[0].id
         let claimed = try await again.claim(of: lane).requests
         #expect(claimed.map(\.settings.httpVersion) == versions)
         for request in claimed { try await again.conclude(request, .dead(reason: "HTTP 404")) }

@@ -60,7 +60,7 @@ internal import Testing
         }
         await store.close()
         let again = try await directory.openStore(clock: clock)
-        let lane = try await again.recover(releasing: [])[0].id
+        let lane = try await again.restart()[0].id
         let claimed = try await again.claim(of: lane).requests
         #expect(claimed.map(\.settings.timeouts) == given)
         for request in claimed { try await again.conclude(request, .dead(reason: "HTTP 404")) }
@@ -91,7 +91,7 @@ internal import Testing
     /// Enqueues a request, and stores an attempt of it that ended with an overrun. Returns the lane.
     private func overrun(_ store: SQLiteQueueStore, isFIFO: Bool = false) async throws -> Int64 {
         try await store.enqueue(try new("a", isFIFO: isFIFO))
-        let lane = try await store.recover(releasing: [])[0].id
+        let lane = try await store.restart()[0].id
         try await overrun(store, in: lane)
         return lane
     }

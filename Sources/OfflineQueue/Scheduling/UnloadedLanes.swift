@@ -1,0 +1,163 @@
+internal import HeapModule
+internal import NetworkReachability
+
+/// The lanes that are only in the store, and the order in which they are loaded: the ones whose time came first, by user
+/// and purpose.
+///
+/// A lane in memory takes about 2.6 KB with the state of its host and origin, so a million hosts would need gigabytes.
+/// Here, a lane takes at most 100 bytes.
+struct UnloadedLanes: Sendable {
+    /// A group of lanes. The groups take turns.
+    struct Group: Hashable, Sendable {
+        /// What a lane is needed for. Lanes with one purpose do not wait behind many lanes with another one.
+        enum Purpose: Hashable, Sendable {
+            /// A flush or a release demands an attempt, or the origin has responded before.
+            case demanded
+            /// An attempt.
+            case attempt
+            /// An attempt to a host that did not answer. It needs a turn (``AttemptTurns``).
+            case retry
+            /// To find out whether there is a path again.
+            case look
+        }
+
+        let submitter: UInt32?
+        let purpose: Purpose
+    }
+
+    private struct Entry: Comparable, Sendable {
+        let seconds: UInt32
+        let id: Int64
+
+        static func < (left: Entry, right: Entry) -> Bool {
+            (left.seconds, left.id) < (right.seconds, right.id)
+        }
+    }
+
+    /// The lanes of a group by their times. An entry of a lane that has left the group or has another time now is removed
+    /// when it is the first one, or when there are many.
+    private struct Line: Sendable {
+        var entries = Heap<Entry>()
+        /// The number of lanes.
+        var count = 0
+    }
+
+    private var lanes: [Int64: UnloadedLane] = [:]
+    private var lines: [Group: Line] = [:]
+    private var order = WeightedQueue<Group>()
+    /// The reasons of outages.
+    private var reasons: [PathStatus.Reason] = []
+    /// The number of lanes of each user that are loaded for a retry.
+    private var loadingRetries: [UInt32?: Int] = [:]
+
+    var isEmpty: Bool { lanes.isEmpty }
+    var count: Int { lanes.count }
+
+    subscript(id: Int64) -> UnloadedLane? { lanes[id] }
+
+    /// The groups that have lanes, with the time of the first one of each.
+    var groups: some Collection<(key: Group, value: Moment)> {
+        lines.lazy.map { (key: $0.key, value: .seconds(Int64($0.value.entries.min!.seconds))) }
+    }
+
+    /// Returns whether a lane of a user waits to be loaded at the given time.
+    func isAwaited(for submitter: UInt32?, now: Moment) -> Bool {
+        groups.contains { $0.key.submitter == submitter && $0.value <= now }
+    }
+
+    func retriesLoading(for submitter: UInt32?) -> Int { loadingRetries[submitter] ?? 0 }
+
+    /// Adds or replaces a lane.
+    mutating func set(_ id: Int64, _ lane: UnloadedLane) {
+        let old = lanes.updateValue(lane, forKey: id)
+        if lane.isLoading { return }
+        if let old, !old.isLoading {
+            guard old.group != lane.group || old.seconds != lane.seconds else { return }
+            leave(old)
+        }
+        guard lane.seconds < .max else { return }
+        if lines[lane.group] == nil { order.append(lane.group) }
+        lines[lane.group, default: Line()].entries.insert(Entry(seconds: lane.seconds, id: id))
+        lines[lane.group]!.count += 1
+    }
+
+    @discardableResult
+    mutating func remove(_ id: Int64) -> UnloadedLane? {
+        guard let lane = lanes.removeValue(forKey: id) else { return nil }
+        if !lane.isLoading {
+            leave(lane)
+        } else if lane.properties.contains(.isLoadingForTurn) {
+            loadingRetries[lane.submitter]! -= 1
+            if loadingRetries[lane.submitter] == 0 { loadingRetries[lane.submitter] = nil }
+        }
+        return lane
+    }
+
+    /// Returns the next lane of the first of the given groups, and marks it as loading. The groups must have lanes.
+    mutating func takeNext(from ready: Set<Group>) -> (id: Int64, group: Group)? {
+        for _ in 0..<lines.count {
+            guard let group = order.removeFirst() else { return nil }
+            order.append(group)
+            guard ready.contains(group), let id = lines[group]?.entries.min?.id else { continue }
+            let lane = lanes[id]!
+            lanes[id]!.properties.insert(.isLoading)
+            leave(lane)
+            if group.purpose == .retry {
+                lanes[id]!.properties.insert(.isLoadingForTurn)
+                loadingRetries[group.submitter, default: 0] += 1
+            }
+            return (id, group)
+        }
+        return nil
+    }
+
+    /// Updates the line that a lane has left.
+    private mutating func leave(_ lane: UnloadedLane) {
+        guard lane.seconds < .max else { return }
+        let group = lane.group
+        lines[group]!.count -= 1
+        guard lines[group]!.count > 0 else {
+            lines[group] = nil
+            return order.remove(group)
+        }
+        while let first = lines[group]!.entries.min, !isCurrent(first, in: group) {
+            lines[group]!.entries.removeMin()
+        }
+        let entries = lines[group]!.entries
+        guard entries.count > 2 * lines[group]!.count + 64 else { return }
+        lines[group]!.entries = Heap(entries.unordered.filter { isCurrent($0, in: group) })
+    }
+
+    private func isCurrent(_ entry: Entry, in group: Group) -> Bool {
+        lanes[entry.id].map { !$0.isLoading && $0.group == group && $0.seconds == entry.seconds } ?? false
+    }
+}
+
+// MARK: - Reasons
+
+extension UnloadedLanes {
+    /// Records that there is no path to a lane's host.
+    mutating func setOutage(_ reason: PathStatus.Reason, lastSign: Moment, of lane: inout UnloadedLane) {
+        if !reasons.contains(reason), reasons.count < Int(UInt8.max) { reasons.append(reason) }
+        let index = (reasons.firstIndex(of: reason) ?? 0) + 1
+        lane.setOutage(lastSign: lastSign, reason: UInt8(index))
+    }
+
+    /// Returns why there was no path to a lane's host at the last look; `nil` if there was one.
+    func reason(of lane: UnloadedLane) -> PathStatus.Reason? {
+        lane.reason == 0 ? nil : reasons[Int(lane.reason) - 1]
+    }
+}
+
+extension UnloadedLane {
+    var group: UnloadedLanes.Group {
+        UnloadedLanes.Group(submitter: submitter, purpose: purpose)
+    }
+
+    private var purpose: UnloadedLanes.Group.Purpose {
+        if properties.contains(.awaitsPath) { return .look }
+        if !properties.isDisjoint(with: [.isForced, .isRequested]) { return .demanded }
+        if properties.contains(.isUnanswered) { return .retry }
+        return properties.contains(.hasResponded) ? .demanded : .attempt
+    }
+}

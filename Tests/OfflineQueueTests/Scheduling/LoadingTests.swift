@@ -1,0 +1,184 @@
+internal import NetworkReachability
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// A queue with more lanes than it may have in memory.
+@Suite struct LoadingTests {
+    /// Servers that refuse connections, except those of the hosts with the given prefix from a time on.
+    private struct Hosts: SimulatedNetwork {
+        var responding = "good"
+        var respondsFrom: Moment = .zero
+        var duration: Duration = .milliseconds(1)
+        private(set) var attempts: [Int64: [Moment]] = [:]
+        private(set) var delivered: [Int64: Moment] = [:]
+
+        mutating func reply(to arrival: FleetArrival) -> (effect: LaneEffect, after: Duration) {
+            attempts[arrival.lane.id, default: []].append(arrival.at)
+            let isGood = arrival.lane.origin.host.hasPrefix(responding) && arrival.at >= respondsFrom
+            return (isGood ? .healthy : .close, duration)
+        }
+
+        mutating func ended(_ arrival: FleetArrival, _ effect: LaneEffect, now: Moment) {
+            if effect == .healthy { delivered[arrival.lane.id] = now }
+        }
+    }
+
+    private func lane(_ id: Int64, _ host: String, submitter: UInt32 = 1) -> Scheduler.LaneInfo {
+        let origin = Origin(scheme: "https", host: host, port: 443)
+        return Scheduler.LaneInfo(id: id, key: LaneKey(origin: origin, submitter: submitter))
+    }
+
+    /// Returns a queue with at most 80 lanes in memory, 20 of them of one user, and a request to each of some dead hosts of
+    /// the user 1, in the lanes from 1 on. The lanes 5001, 5003 (user 1) and 5002 (user 2) are of good hosts, and have no
+    /// requests.
+    private func fleet(
+        dead: Int64,
+        from start: Moment = .zero,
+        gate: GateState = .reachable(generation: 1, route: 1),
+        _ adjust: (inout Scheduler.Settings) -> Void = { _ in }
+    ) -> FleetSimulation<Hosts> {
+        var settings = Scheduler.Settings()
+        (settings.maximumLanes, settings.turnsFromEndpoints) = (80, 0)
+        adjust(&settings)
+        var fleet = FleetSimulation(Hosts())
+        let lanes = (1...dead).map { lane($0, "dead\($0)") }
+        let good = [lane(5001, "good1"), lane(5002, "good2", submitter: 2), lane(5003, "good3")]
+        fleet.addQueue(settings, seed: 1, lanes: lanes + good, gate: gate)
+        for lane in lanes { fleet.enqueue(lane: lane.id, at: start) }
+        return fleet
+    }
+
+    @Test func `all hosts are tried although few of their lanes are in memory, and retries take turns`() {
+        var fleet = fleet(dead: 2000)
+        fleet.run(until: .seconds(3600))
+        let attempts = fleet.network.attempts
+        let settings = Scheduler.Settings()
+        let limit = 2000 + settings.unansweredBurst + Int(settings.unansweredRate * 3600)
+        let count = attempts.values.reduce(0) { $0 + $1.count }
+        #expect(fleet.mostLanes <= 20 && attempts.count == 2000)
+        #expect(count <= limit && count > limit - 1500, "\(count) attempts, limit \(limit)")
+        // Each host has a fair share of the retries.
+        let counts = attempts.values.map(\.count)
+        #expect(counts.min()! * 3 > counts.max()!, "\(counts.min()!) to \(counts.max()!)")
+    }
+
+    @Test func `requests of another user do not wait for lanes that are not in memory`() throws {
+        var fleet = fleet(dead: 2000)
+        fleet.enqueue(lane: 5002, at: .seconds(60))
+        fleet.run(until: .seconds(61))
+        #expect(try #require(fleet.network.delivered[5002]) < .milliseconds(60_100))
+    }
+
+    @Test func `a host that has responded does not wait for the first attempts of the same user`() throws {
+        var fleet = fleet(dead: 2000, from: .seconds(1))
+        fleet.network.duration = .milliseconds(200)
+        fleet.enqueue(lane: 5001, at: .zero)
+        fleet.run(until: .seconds(2))
+        #expect(try #require(fleet.network.delivered[5001]) < .seconds(1))
+        fleet.enqueue(lane: 5001, at: .seconds(3))
+        fleet.enqueue(lane: 5003, at: .seconds(3))
+        fleet.run(until: .seconds(4))
+        let (known, new) = (try #require(fleet.network.delivered[5001]), fleet.network.delivered[5003])
+        #expect(known > .seconds(3) && new == nil, "a new host waits")
+        fleet.run(until: .seconds(120))
+        #expect(fleet.network.delivered[5003] != nil)
+    }
+
+    @Test func `a path that returns is found for each of many hosts, and all requests are delivered`() {
+        var fleet = fleet(dead: 500, gate: .notReachable)
+        fleet.network.responding = ""
+        fleet.run(until: .seconds(200))
+        #expect(fleet.network.attempts.isEmpty && fleet.mostLanes <= 20)
+        fleet.turn(.reachable(generation: 2, route: 1), at: .seconds(200))
+        fleet.run(until: .seconds(420))
+        // Each look takes the memory for five seconds, so 17 lanes look at a time.
+        #expect(fleet.network.delivered.count == 500, "\(fleet.network.delivered.count)")
+    }
+
+    @Test func `lanes without a path are tried at the longest backoff, although they leave the memory`() {
+        var fleet = fleet(dead: 100, gate: .notReachable) { $0.backoff = Backoff(base: .seconds(60), cap: .seconds(60)) }
+        fleet.run(until: .seconds(1200))
+        let attempts = fleet.network.attempts
+        #expect(attempts.count == 100 && attempts.values.allSatisfy { $0.first! >= .seconds(60) && $0.count >= 3 })
+    }
+
+    @Test func `waiting lanes make place for each other only when the time of one has come`() {
+        var settings = Scheduler.Settings()
+        settings.maximumLanes = 2
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let infos = (1...3).map { Scheduler.LaneInfo(id: $0, host: "\($0)", mode: .parallel) }
+        let rows = [60, 70, 5].enumerated().map { Scheduler.LaneRows(infos[$0], due: .seconds($1)) }
+        let first = scheduler.handle(.lanes(rows), now: .zero)
+        #expect(first == [.watch(.https("1")), .watch(.https("2"))])
+        #expect(scheduler.unloaded.count == 1 && scheduler.nextWake(now: .zero) == .seconds(5))
+        #expect(scheduler.waitReason(ofLane: 3, now: .seconds(1)) == nil)
+        // The watches of lanes in memory have been idle for long enough.
+        let load = scheduler.handle(.wake, now: .seconds(5))
+        #expect(load == [.unwatch(.https("1")), .load([3])])
+        let loaded = scheduler.handle(.loaded([rows[2]], missing: []), now: .seconds(5))
+        #expect(loaded == [.watch(.https("3"))] && scheduler.lanes.keys.sorted() == [2, 3])
+        #expect(scheduler.unloaded[1]?.loadsAt == .seconds(60))
+    }
+
+    @Test func `a lane that was loaded has the state that it had`() {
+        var settings = Scheduler.Settings()
+        (settings.maximumLanes, settings.backoff) = (1, Backoff(base: .seconds(60), cap: .seconds(600)))
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let infos = (1...2).map { Scheduler.LaneInfo(id: $0, host: "\($0)", mode: .parallel) }
+        let up = GateState.reachable(generation: 1, route: 1)
+        _ = scheduler.handle(.lanes([Scheduler.LaneRows(infos[0], due: .zero)]), now: .zero)
+        let claim = claims(scheduler.handle(.gate(.https("1"), up), now: .zero))[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let due = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: .close, failures: 1, now: .zero).due
+        _ = scheduler.handle(.settled(lane: 1, due: due, isDistrusted: false), now: .zero)
+        let before = scheduler.lanes[1]!
+        let load = scheduler.handle(.lanes([Scheduler.LaneRows(infos[1], due: .zero)]), now: .seconds(6))
+        #expect(load == [.unwatch(.https("1")), .load([2])])
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(7)) == .laneClosed)
+        // New requests do not end the closure.
+        _ = scheduler.handle(.lanes([Scheduler.LaneRows(infos[0], due: .seconds(7))]), now: .seconds(7))
+        #expect(scheduler.unloaded[1]!.loadsAt >= before.closedUntil)
+        _ = scheduler.handle(.loaded([], missing: [2]), now: .seconds(8))
+        #expect(scheduler.unloaded[2] == nil)
+        let time = scheduler.unloaded[1]!.loadsAt
+        #expect(scheduler.nextWake(now: .seconds(8)) == time)
+        #expect(scheduler.handle(.wake, now: time) == [.load([1])])
+        _ = scheduler.handle(.loaded([Scheduler.LaneRows(infos[0], due: due)], missing: []), now: time)
+        let after = scheduler.lanes[1]!
+        #expect(after.closures == before.closures && after.isHalfOpen && after.isUnanswered)
+        #expect(claims(scheduler.handle(.gate(.https("1"), up), now: time)).map(\.limit) == [1])
+        #expect(scheduler.lanes[1]!.resetEpoch == after.resetEpoch, "a path that a new watch finds proves no change")
+    }
+
+    @Test func `a flush reaches lanes that are not in memory, whatever delays them`() {
+        var settings = Scheduler.Settings()
+        settings.maximumLanes = 1
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let infos = (1...2).map { Scheduler.LaneInfo(id: $0, host: "\($0)", mode: .parallel) }
+        let later = infos.map { Scheduler.LaneRows($0, due: .seconds(3600)) }
+        _ = scheduler.handle(.lanes(later), now: .zero)
+        #expect(scheduler.unloaded[2] != nil)
+        #expect(scheduler.handle(.flush(LaneSelection(host: "2")), now: .seconds(10)).isEmpty)
+        let flushed = Scheduler.LaneRows(infos[1], due: .seconds(3600), isFlushed: true)
+        #expect(scheduler.handle(.lanes([flushed]), now: .seconds(10)) == [.unwatch(.https("1")), .load([2])])
+        _ = scheduler.handle(.loaded([later[1]], missing: []), now: .seconds(11))
+        let lane = scheduler.lanes[2]!
+        #expect(lane.isForced && lane.isRequested && lane.releasing == Scheduler.releasedByFlush)
+    }
+
+    @Test func `a lane whose requests have ended leaves no trace`() {
+        var settings = Scheduler.Settings()
+        settings.maximumLanes = 1
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let infos = (1...100).map { Scheduler.LaneInfo(id: $0, host: "\($0)", mode: .parallel) }
+        _ = scheduler.handle(.lanes(infos.map { Scheduler.LaneRows($0, due: .seconds(3600)) }), now: .zero)
+        #expect(scheduler.unloaded.count == 99)
+        _ = scheduler.handle(.idle(lanes: infos.map(\.id)), now: .zero)
+        #expect(scheduler.unloaded.isEmpty && scheduler.unloaded.groups.isEmpty)
+    }
+
+    private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {
+        actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
+    }
+}
