@@ -48,6 +48,14 @@ internal import Testing
         #expect(result.errors.last?.hasPrefix("hint: accepted: a host name") == true)
     }
 
+    @Test(arguments: ["https://user:hush@127.0.0.1/", "user:hush@127.0.0.1", "https://127.0.0.1/?token=hush"])
+    func `the message about a URL instead of a host contains no secret`(url: String) async throws {
+        let result = try await Command.run("host", url, "--once")
+        #expect(result.ending == .exited(64))
+        let errors = result.errors.joined(separator: "\n")
+        #expect(errors.contains("is not a valid host") && !errors.contains("hush"), "\(errors)")
+    }
+
     @Test(arguments: [
         ("127.0.0.1:5432", "did you mean the host `127.0.0.1` with `--probe tcp:5432`?"),
         ("https://127.0.0.1/health", "did you mean the host `127.0.0.1` with `--probe https`?"),

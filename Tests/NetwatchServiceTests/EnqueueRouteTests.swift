@@ -40,6 +40,11 @@ internal import Testing
         #expect(listed?.map { $0["id"] as? String } == ["a"] && listed?.first?["tag"] as? String == "t")
         let shown = try await queue.respond(.GET, "/v1/requests/a").members["on_done"] as? [String: Any]
         #expect(shown?["url"] as? String == "https://b.example/" && shown?["credential"] as? String == "c")
+        let webhook = #"{"url":"https://b.example/?code=hush"}"#
+        let secret = #"{\#(urlMember),"queue":"always","id":"c","on_done":\#(webhook)}"#
+        #expect(try await queue.respond(.POST, "/v1/requests", secret).status == 202)
+        let hidden = try await queue.respond(.GET, "/v1/requests/c").members["on_done"] as? [String: Any]
+        #expect(hidden?["url"] as? String == "https://b.example/?code=REDACTED")
         let dropped = try await queue.respond(.POST, "/v1/queue/drop", #"{"filter":{"tag":"u"}}"#)
         #expect(dropped.members["done"] as? Int == 1)
         let waiting =

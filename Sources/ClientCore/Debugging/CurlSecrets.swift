@@ -20,7 +20,7 @@ struct CurlSecrets {
         case form, json
     }
 
-    private static let replacement = "REDACTED"
+    private static let replacement = RedactedURL.replacement
 
     func value(_ text: String) -> String {
         isRedacting ? Self.replacement : text
@@ -31,10 +31,7 @@ struct CurlSecrets {
     }
 
     func url(_ url: String) -> String {
-        guard isRedacting else { return url }
-        let end = url.utf8.firstIndex { "?#".utf8.contains($0) } ?? url.endIndex
-        let items = SecretQueryItems.redacting(String(url[end...]), where: SecretNames.contains)
-        return Self.withoutCredentials(String(url[..<end])) + items
+        isRedacting ? RedactedURL.text(of: url, userInfo: Self.replacement + "@") : url
     }
 
     /// Returns a body with its secrets replaced. Returns `REDACTED` for a body that cannot be searched.
@@ -84,15 +81,6 @@ struct CurlSecrets {
         case let elements as [Any]: elements.contains(where: containsSecret)
         default: false
         }
-    }
-
-    /// Replaces the user and password in `scheme://user:password@host/path`.
-    private static func withoutCredentials(_ url: String) -> String {
-        // Searches bytes for the same reason as `URL.removingUserInfo(from:)`.
-        guard let start = url.utf8.firstRange(of: "://".utf8)?.upperBound else { return url }
-        let authority = url.utf8[start...].prefix { $0 != UInt8(ascii: "/") }
-        guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { return url }
-        return url[..<start] + replacement + url[end...]
     }
 
     private static func form(_ text: String) -> String {

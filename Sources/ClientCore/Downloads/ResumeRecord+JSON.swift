@@ -64,7 +64,10 @@ extension ResumeRecord: Codable {
         let text = try values.decode(String.self, forKey: .url)
         guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()),
             url.host?.isEmpty == false
-        else { throw Unreadable("url `\(URL.redacted(text))` is not an http or https URL with a host") }
+        else {
+            let shown = RedactedURL.text(ofUnchecked: text)
+            throw Unreadable("url `\(shown)` is not an http or https URL with a host")
+        }
         return url
     }
 

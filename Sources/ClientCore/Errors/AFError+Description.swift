@@ -12,7 +12,7 @@ extension AFError: LocalizedError, CustomStringConvertible {
     public var description: String {
         switch self {
         case .invalidURL(let url):
-            "The URL `\(URL.redacted("\(url)"))` is not valid"
+            "The URL `\(RedactedURL.text(ofUnchecked: "\(url)"))` is not valid"
                 + (Self.fault(of: "\(url)").map { ": \($0)" } ?? "")
         case .urlRequestValidationFailed(let reason): "The request was not sent: \(reason.text)"
         case .parameterEncodingFailed(let reason): "The parameters cannot be encoded\(reason.text)"

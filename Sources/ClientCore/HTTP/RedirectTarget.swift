@@ -59,7 +59,7 @@ struct RedirectTarget: Sendable {
 
     private static func error(_ code: URLError.Code, _ location: String) -> URLError {
         // Shortened, because the server may send a field of any length.
-        let shown = URL.redacted(location).prefix(200)
+        let shown = RedactedURL.text(of: location).prefix(200)
         let what = code == .unsupportedURL ? "is not an http or https URL" : "is not a URL with a host"
         return URLError(code, message: "the redirect's location `\(shown)` \(what)")
     }

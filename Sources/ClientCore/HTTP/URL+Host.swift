@@ -30,29 +30,29 @@ extension URL {
     package var withoutUserInfo: URL? { URL(string: Self.removingUserInfo(from: absoluteString)) }
 
     /// Removes the user name and password from the text of a URL, `scheme://user:password@host/path`. The rest of the
-    /// text stays as it is. The text may be malformed, because the queue removes secrets before it validates a URL.
+    /// text stays as it is. The text may be malformed, because the queue removes secrets before it validates a URL. It
+    /// may also be a relative URL, `//user:password@host/path`.
     package static func removingUserInfo(from text: String) -> String {
+        replacingUserInfo(in: text, with: "")
+    }
+
+    /// Replaces the user name, the password and the `@` after them, as ``removingUserInfo(from:)`` does.
+    static func replacingUserInfo(in text: String, with replacement: String) -> String {
         // Searches bytes instead of characters: a combining character after a delimiter forms one `Character` with it.
         let bytes = text.utf8
         let isDelimiter = { (byte: UInt8) in "/?#".utf8.contains(byte) }
         let scheme = bytes.prefix { !isDelimiter($0) }
-        guard scheme.last == UInt8(ascii: ":"), bytes[scheme.endIndex...].starts(with: "//".utf8) else {
-            return text
-        }
+        guard scheme.isEmpty || scheme.last == UInt8(ascii: ":"),
+            bytes[scheme.endIndex...].starts(with: "//".utf8)
+        else { return text }
         let start = bytes.index(scheme.endIndex, offsetBy: 2)
         let authority = bytes[start...].prefix { !isDelimiter($0) }
         guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { return text }
-        return String(text[..<start] + text[bytes.index(after: end)...])
+        return text[..<start] + replacement + text[bytes.index(after: end)...]
     }
 
-    /// Returns the text of a URL for descriptions and messages: without user name and password, and with `REDACTED` in
-    /// place of the values of items with one of ``SecretNames``.
-    static func redacted(_ text: String) -> String {
-        SecretQueryItems.redacting(removingUserInfo(from: text), where: SecretNames.contains)
-    }
-
-    /// The text of the absolute URL for descriptions and messages; see ``redacted(_:)``.
-    var textWithoutSecrets: String { Self.redacted(absoluteString) }
+    /// The text of the absolute URL for descriptions and messages; see ``RedactedURL/text(of:)``.
+    var textWithoutSecrets: String { RedactedURL.text(of: absoluteString) }
 
     /// Returns a message that says why a connection to this host and port is impossible; `nil` if it is possible.
     ///

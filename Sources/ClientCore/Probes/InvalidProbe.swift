@@ -22,7 +22,8 @@ enum ProbeURL {
     static func parse(_ url: any URLConvertible, schemes: [String]) throws(InvalidProbe) -> URL {
         let accepted = schemes.map { "\($0)://HOST/…" }.joined(separator: " or ")
         guard let parsed = try? url.asURL() else {
-            throw InvalidProbe("`\(URL.redacted("\(url)"))` is not a URL; \(accepted) is accepted")
+            let shown = RedactedURL.text(ofUnchecked: "\(url)")
+            throw InvalidProbe("`\(shown)` is not a URL; \(accepted) is accepted")
         }
         guard let scheme = parsed.scheme?.lowercased(), schemes.contains(scheme), isHost(parsed.host) else {
             throw InvalidProbe("`\(parsed.textWithoutSecrets)` cannot be probed; \(accepted) is accepted")

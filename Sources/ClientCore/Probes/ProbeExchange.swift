@@ -66,7 +66,9 @@ struct ProbeExchange: Sendable {
     ///   servers do not implement it. Default: `GET`.
     func unexpectedStatus(_ status: Int, after method: HTTPProbe.Method = .get) -> PathValidation {
         let cause = method == .get ? "" : " after `\(method.rawValue)`"
-        let location = header("Location").map { ", location `\($0.printable(upTo: Self.longestText))`" } ?? ""
+        // The secrets are removed first, because the text is truncated.
+        let target = header("Location").map { RedactedURL.text(of: $0).printable(upTo: Self.longestText) }
+        let location = target.map { ", location `\($0)`" } ?? ""
         return .failed("unexpected status \(status)\(cause)\(location)")
     }
 }

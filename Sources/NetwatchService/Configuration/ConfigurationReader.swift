@@ -64,6 +64,8 @@ struct ConfigurationReader {
         let position: TOMLPosition?
         /// The value as TOML.
         let text: String
+        /// The value as TOML without the secrets of URLs.
+        let shown: String
 
         /// The file with its line, or the variable.
         var place: String { position.map { "\(source):\($0.line)" } ?? source }
@@ -134,7 +136,8 @@ struct ConfigurationReader {
             if let value = Self.value(text) {
                 read(setting, value, at: nil)
             } else {
-                report("`\(text)` is not a TOML value\(Self.advice(for: text, of: setting))", at: nil)
+                let shown = RefusedText.withoutSecrets(text, isURL: setting.isURL)
+                report("`\(shown)` is not a TOML value\(Self.advice(for: shown, of: setting))", at: nil)
             }
         }
     }
@@ -284,14 +287,20 @@ struct ConfigurationReader {
     private mutating func read(_ setting: Setting, _ value: TOMLNode.Value, at position: TOMLPosition?) {
         do throws(SystemError) {
             guard try setting.apply(&configuration, value) != nil else {
-                let message = "`\(setting.path)` is \(value.text); it must be \(setting.accepted)"
+                let shown = value.refusedText(isURL: setting.isURL)
+                let message = "`\(setting.path)` is \(shown); it must be \(setting.accepted)"
                 return report(message, at: position)
             }
         } catch {
             let message = "`\(setting.path)` cannot be checked now: \(error)"
             return report(message, at: position, isTemporary: true)
         }
-        origins[setting.path] = Origin(source: source, position: position, text: value.text)
+        origins[setting.path] = Origin(
+            source: source,
+            position: position,
+            text: value.text,
+            shown: value.textWithoutSecrets
+        )
     }
 
     private mutating func readTables(of kind: ArrayTable.Kind, _ node: TOMLNode) {

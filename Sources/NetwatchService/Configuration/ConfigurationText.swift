@@ -75,7 +75,7 @@ package enum ConfigurationText {
 
         """
 
-    /// The effective configuration, with the origin of each value.
+    /// The effective configuration, with the origin of each value and without the secrets of URLs.
     package static func effective(_ result: ConfigurationFiles.Result) -> String {
         var text = "", table = ""
         for setting in SettingTable.settings {
@@ -87,12 +87,12 @@ package enum ConfigurationText {
                 text += "[\(table)]\n"
             }
             let source = origin?.place ?? "default"
-            text += "\(setting.name) = \(origin?.text ?? setting.example)  # \(source.printable)\n"
+            text += "\(setting.name) = \(origin?.shown ?? setting.example)  # \(source.printable)\n"
         }
         for kind in ConfigurationReader.ArrayTable.Kind.allCases {
             for table in result.tables where table.kind == kind {
                 text += "\n[[\(kind.rawValue)]]  # \(table.file.printable):\(table.node.position.line)\n"
-                text += lines(of: table.node.value.text)
+                text += lines(of: table.node.value.textWithoutSecrets)
             }
         }
         return text

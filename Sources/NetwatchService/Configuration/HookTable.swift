@@ -82,7 +82,8 @@ struct HookTable {
         let names = entries.texts("hosts", accepted: "an array of names of hosts") { !$0.isEmpty }
         for name in names ?? [] where !hosts.contains(name) {
             let hint = Self.hint(for: name, among: hosts.sorted())
-            entries.report("`hosts`: there is no host with the name `\(name)`; \(hint)", at: "hosts")
+            let shown = RefusedText.withoutSecrets(name)
+            entries.report("`hosts`: there is no host with the name `\(shown)`; \(hint)", at: "hosts")
         }
         return names.map { Set($0) }
     }

@@ -112,9 +112,9 @@ struct HostTable {
 
     /// Reports a URL that cannot be probed. A malformed URL may contain a password, which the error would quote.
     private mutating func refuse(_ url: String, _ error: String) {
-        let shown = SecretRemoval.redacting(url)
+        let shown = RefusedText.withoutSecrets(url, isURL: true)
         guard shown != url else { return entries.report("`url`: \(error)", at: "url") }
-        entries.refuse("url", .string(shown), accepted: Self.acceptedURLs)
+        entries.refuse("url", .string(url), accepted: Self.acceptedURLs)
     }
 
     private mutating func tcp(_ text: String) -> WatchedHost.Check? {
@@ -137,7 +137,12 @@ struct HostTable {
         do {
             return try NetworkHost(validating: text)
         } catch {
-            entries.report("`\(key)`: \(error)", at: key)
+            // The error would quote the secrets of a URL.
+            if RefusedText.withoutSecrets(text) == text {
+                entries.report("`\(key)`: \(error)", at: key)
+            } else {
+                entries.refuse(key, .string(text), accepted: Origin.acceptedHosts)
+            }
             return nil
         }
     }

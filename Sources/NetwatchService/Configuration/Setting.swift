@@ -15,6 +15,8 @@ struct Setting: Sendable {
     let hasDefault: Bool
     /// Whether a reload changes the setting of a running service.
     var isReloadable = false
+    /// Whether the value is a URL. A refused value may then contain a password in any place.
+    var isURL = false
     /// Stores a value; `nil` if the value is not accepted. Throws if that cannot be determined now.
     let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) throws(SystemError) -> Void?
 
@@ -286,6 +288,12 @@ extension Setting {
     }
 
     private static let defaults = Configuration(stateDirectory: "", socket: "")
+
+    func url() -> Setting {
+        var setting = self
+        setting.isURL = true
+        return setting
+    }
 
     func reloadable() -> Setting {
         var setting = self

@@ -36,7 +36,7 @@ enum SettingTable {
             guard (try? CaptivePortalProbe.generate204(text)) != nil else { return nil }
             configuration.portalProbe = text
             return ()
-        },
+        }.url(),
     ]
 
     private static let access: [Setting] = [
@@ -115,7 +115,7 @@ enum SettingTable {
         ) { configuration, text in
             configuration.metricsPush.url = text
             return ()
-        }.reloadable(),
+        }.url().reloadable(),
         .duration(
             "metrics",
             "push-interval",

@@ -1,4 +1,5 @@
 internal import CNetwatchTOML
+internal import ClientCore
 internal import NetwatchEventLoop
 
 /// A position in a file. The first line and the first column are 1.
@@ -145,17 +146,24 @@ extension TOMLNode.Value {
 
 extension TOMLNode.Value {
     /// The value as TOML.
-    var text: String {
+    var text: String { text { $0 } }
+
+    /// The value as TOML for reports, without the secrets of its URLs.
+    var textWithoutSecrets: String { text(RedactedURL.text(of:)) }
+
+    /// - Parameter change: Returns what is written instead of a string or a key.
+    func text(_ change: (String) -> String) -> String {
         switch self {
-        case .string(let text): Self.quoted(text)
+        case .string(let text): Self.quoted(change(text))
         case .integer(let number): "\(number)"
         case .float(let number): "\(number)"
         case .boolean(let flag): "\(flag)"
         case .time: "a date or time"
-        case .array(let nodes): "[" + nodes.map(\.value.text).joined(separator: ", ") + "]"
+        case .array(let nodes): "[" + nodes.map { $0.value.text(change) }.joined(separator: ", ") + "]"
         case .table(let entries):
-            "{ " + entries.map { "\(Self.key($0.key)) = \($0.node.value.text)" }.joined(separator: ", ")
-                + " }"
+            "{ "
+                + entries.map { "\(Self.key(change($0.key))) = \($0.node.value.text(change))" }
+                .joined(separator: ", ") + " }"
         }
     }
 

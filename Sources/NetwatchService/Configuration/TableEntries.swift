@@ -6,6 +6,9 @@ struct TableEntries {
         let message: String
     }
 
+    /// The keys whose values are URLs.
+    private static let urls: Set = ["url", "webhook"]
+
     private let values: [String: TOMLNode.Value]
     private(set) var faults: [Fault] = []
 
@@ -103,7 +106,8 @@ struct TableEntries {
     // MARK: Faults
 
     mutating func refuse(_ key: String, _ value: TOMLNode.Value, accepted: String) {
-        report("`\(key)` is \(value.text); it must be \(accepted)", at: key)
+        let shown = value.refusedText(isURL: Self.urls.contains(key))
+        report("`\(key)` is \(shown); it must be \(accepted)", at: key)
     }
 
     /// - Parameter key: Default: `nil`, the table as a whole.

@@ -1,4 +1,4 @@
-internal import OfflineQueue
+internal import ClientCore
 
 /// A line of a document whose value may be a string without its quotes, which is the usual cause of a fault in the
 /// syntax. The messages of the parser are about the type for which it takes the value, such as a time.
@@ -26,7 +26,7 @@ struct UnquotedString {
 
     /// How to write the value, as the end of a sentence. The value may be a URL with a password.
     var hint: String {
-        "a string needs quotes, like `\(key) = \(TOMLNode.Value.quoted(SecretRemoval.redacting(value)))`"
+        "a string needs quotes, like `\(key) = \(TOMLNode.Value.quoted(RedactedURL.text(ofUnchecked: value)))`"
     }
 
     private static func trimmed(_ text: Substring) -> String {

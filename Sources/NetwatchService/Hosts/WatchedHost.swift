@@ -46,10 +46,10 @@ package struct WatchedHost: Hashable, Sendable {
         rise = defaults.rise
     }
 
-    /// What is checked, for people: the URL, `tcp HOST:PORT` or `route HOST`.
+    /// What is checked, for people: the URL without its secrets, `tcp HOST:PORT` or `route HOST`.
     package var checkText: String {
         switch check {
-        case .web(let url, _): url
+        case .web(let url, _): RedactedURL.text(of: url)
         case .tcp(let host, let port): "tcp \(host.text.contains(":") ? "[\(host)]" : host.text):\(port)"
         case .route(let host): "route \(host)"
         }

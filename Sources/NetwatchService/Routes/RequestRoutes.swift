@@ -253,7 +253,7 @@ extension ControlMessage.Details {
             atMostOnce: details.isAtMostOnce,
             expect: details.expectation == .success ? nil : details.expectation.description,
             credential: details.credential,
-            onDone: details.onDone.map { ControlMessage.Webhook(url: $0.url, credential: $0.credential) },
+            onDone: details.onDone.map(ControlMessage.Webhook.init),
             webhook: details.webhookID,
             webhookOf: details.webhookOf,
             constraints: details.constraints.isEmpty ? nil : details.constraints.description,
@@ -301,5 +301,12 @@ extension ControlMessage.Response {
             bodyBase64: response.body.base64EncodedString(),
             truncated: response.isTruncated
         )
+    }
+}
+
+extension ControlMessage.Webhook {
+    /// - Parameter webhook: Its URL is shown in the same way as that of a request.
+    fileprivate init(_ webhook: Webhook) {
+        self.init(url: SecretQueryItems.redacting(webhook.url), credential: webhook.credential)
     }
 }

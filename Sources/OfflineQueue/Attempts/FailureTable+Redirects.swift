@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 
 // Detects responses of captive portals and other devices between this machine and the server, and describes redirects.
@@ -62,11 +63,8 @@ extension FailureTable {
     /// Returns the scheme, host, port and path of a URL, truncated to 200 bytes. The other parts are omitted, because
     /// they may contain a token or a password.
     private static func withoutSecrets(_ url: String) -> String? {
-        guard let parts = URLComponents(string: url) else { return nil }
-        var target = URLComponents()
-        (target.scheme, target.host, target.port) = (parts.scheme, parts.host, parts.port)
-        target.percentEncodedPath = parts.percentEncodedPath
         // A percent-encoded string has no control characters, and each character takes one byte.
-        return target.string.flatMap { $0.isEmpty ? nil : String($0.prefix(200)) }
+        let target = URLComponents(string: RedactedURL.withoutQuery(url))?.string
+        return target.flatMap { $0.isEmpty ? nil : String($0.prefix(200)) }
     }
 }

@@ -1,3 +1,5 @@
+internal import ClientCore
+
 /// The name of a credential, to which stored requests refer.
 package enum CredentialName {
     /// The maximum length in bytes.
@@ -10,9 +12,11 @@ package enum CredentialName {
     /// - Throws: ``QueueError`` with `invalidOption`.
     package static func check(_ name: String) throws(QueueError) {
         guard isValid(name) else {
+            // A user may have entered a URL instead.
+            let shown = quoted(RedactedURL.text(of: name))
             throw QueueError(
                 .invalidOption,
-                "the credential name \(quoted(name)) is not valid (accepted: 1 to \(maximumBytes) ASCII letters, "
+                "the credential name \(shown) is not valid (accepted: 1 to \(maximumBytes) ASCII letters, "
                     + "digits, `.`, `_` and `-`, and no leading `.`)"
             )
         }

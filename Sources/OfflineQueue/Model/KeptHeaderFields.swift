@@ -1,3 +1,5 @@
+internal import ClientCore
+
 /// The header fields of a response that the store keeps.
 ///
 /// This is a list of what is kept, not of what is dropped. A server may return a token in a field of any name, so only
@@ -52,29 +54,24 @@ package enum KeptHeaderFields {
         let name = name.lowercased()
         guard names.contains(name) else { return nil }
         return switch name {
-        case "location", "content-location": withoutSecrets(value[...])
+        case "location", "content-location": RedactedURL.withoutQuery(value)
         case "link": linkWithoutSecrets(value)
         default: value
         }
     }
 
-    /// Returns a URL without its user information, query and fragment.
-    private static func withoutSecrets(_ url: Substring) -> String {
-        let path = url.prefix { $0 != "?" && $0 != "#" }
-        guard let slashes = path.firstRange(of: "//") else { return String(path) }
-        let authority = path[slashes.upperBound...].prefix { $0 != "/" }
-        guard let at = authority.lastIndex(of: "@") else { return String(path) }
-        return String(path[..<slashes.upperBound] + path[path.index(after: at)...])
-    }
-
-    /// Applies ``withoutSecrets(_:)`` to each `<URL>` of a `Link` field (RFC 8288 §3).
+    /// Removes these parts of each `<URL>` of a `Link` field (RFC 8288 §3).
     private static func linkWithoutSecrets(_ value: String) -> String {
+        let (open, close) = (UInt8(ascii: "<"), UInt8(ascii: ">"))
+        // Searches bytes for the same reason as ``RedactedURL``.
         var (kept, rest) = ("", value[...])
-        while let open = rest.firstIndex(of: "<"), let close = rest[open...].firstIndex(of: ">") {
-            kept += rest[...open] + withoutSecrets(rest[rest.index(after: open)..<close]) + ">"
-            rest = rest[rest.index(after: close)...]
+        while let start = rest.utf8.firstIndex(of: open).map(rest.utf8.index(after:)),
+            let end = rest.utf8[start...].firstIndex(of: close)
+        {
+            kept += rest[..<start] + RedactedURL.withoutQuery(String(rest[start..<end])) + ">"
+            rest = rest[rest.utf8.index(after: end)...]
         }
         // Without a closing bracket, the rest may still be part of a URL.
-        return rest.contains("<") ? kept : kept + rest
+        return rest.utf8.contains(open) ? kept : kept + rest
     }
 }

@@ -23,7 +23,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``QueueError`` with `invalidURL`.
     package init(url: String, allowsUserInfo: Bool = false) throws(QueueError) {
         guard !url.isEmpty else { throw QueueError(.invalidURL, "the URL must not be empty") }
-        func shown() -> String { quoted(SecretRemoval.redacting(url)) }
+        func shown() -> String { quoted(RedactedURL.text(ofUnchecked: url)) }
         let example = "an example is `https://example.com/a%20b`"
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
             let name = Self.writtenHost(of: url).flatMap(InternationalName.ascii)

@@ -16,15 +16,4 @@ package enum SecretRemoval {
         request.url = SecretQueryItems.removing(from: URL.removingUserInfo(from: request.url))
         return request
     }
-
-    /// Returns a URL for messages, with `REDACTED` in place of secrets.
-    ///
-    /// The URL may be malformed, for example because its password contains `/` or `#`. Everything before the last `@`
-    /// therefore counts as user name and password.
-    package static func redacting(_ url: String) -> String {
-        let url = SecretQueryItems.redacting(url)
-        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        guard let end = url[start...].lastIndex(of: "@") else { return url }
-        return url[..<start] + "REDACTED" + url[end...]
-    }
 }

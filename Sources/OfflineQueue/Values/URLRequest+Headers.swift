@@ -1,3 +1,4 @@
+internal import ClientCore
 package import Foundation
 package import FoundationNetworking
 
@@ -15,7 +16,8 @@ extension URLRequest {
         body: Data?
     ) throws(QueueError) {
         guard let url = URL(string: text) else {
-            throw QueueError(.invalidURL, "the URL \(quoted(SecretRemoval.redacting(text))) is not valid")
+            let shown = quoted(RedactedURL.text(ofUnchecked: text))
+            throw QueueError(.invalidURL, "the URL \(shown) is not valid")
         }
         self.init(url: url)
         httpMethod = method

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
@@ -63,7 +64,9 @@ struct HostList {
         } catch {
             let prefix = place.map { "\($0): " } ?? ""
             suggestion = ProbeChoice.suggestion(for: error)
-            return refuse(prefix + "\(Printer.quoted(text)) is not a valid host: \(error.explanation)")
+            // A user may have given a URL instead.
+            let shown = Printer.quoted(RedactedURL.text(ofUnchecked: text))
+            return refuse(prefix + "\(shown) is not a valid host: \(error.explanation)")
         }
         guard !known.contains(host) else { return }
         guard hosts.count < Self.limit else { return isTooLong = true }

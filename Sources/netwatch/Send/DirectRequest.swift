@@ -38,7 +38,7 @@ struct DirectRequest {
         guard let response = transfer.response, transfer.error.map(Self.isSizeLimit) ?? true else {
             throw CommandError(
                 .unknown,
-                "could not send to `\(printableURL)`: \(Self.summary(transfer.error))",
+                "could not send to `\(RedactedURL.text(of: self.request.url))`: \(Self.summary(transfer.error))",
                 hint: hint(transfer.error)
             )
         }
@@ -57,9 +57,6 @@ struct DirectRequest {
         policy.httpVersion = settings.httpVersion
         return policy
     }
-
-    /// The URL without its user name and password.
-    private var printableURL: String { URL.removingUserInfo(from: request.url) }
 
     /// Checks the request by the rules of the queue, but allows secrets.
     ///

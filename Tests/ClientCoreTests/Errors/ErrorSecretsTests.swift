@@ -144,6 +144,8 @@ internal import Testing
         let errors: [(any Error)?] = [
             Self.thrown { _ = try HTTPProbe(url: scheme.absoluteString) },
             Self.thrown { _ = try HTTPProbe(url: "http://user:hush@[::1/?token=hush") },
+            Self.thrown { _ = try HTTPProbe(url: "http://user:a/hush@host/") },
+            AFError.invalidURL(url: "http://user:a#hush@host/"),
             Self.thrown { _ = try CookieFile.path(of: url) },
             Self.thrown { _ = try url.localPath() },
         ]

@@ -94,6 +94,17 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/"])
     }
 
+    @Test func `the target of a redirect is reported without its secrets`() async throws {
+        let server = try ScriptedServer { _ in
+            .respond(
+                status: 302,
+                headers: [.init("Location", "https://user:hush@host/login?token=hush&page=2")]
+            )
+        }
+        let location = "location `https://host/login?token=REDACTED&page=2`"
+        #expect(try await probe(server.url).validation == .failed("unexpected status 302, \(location)"))
+    }
+
     @Test func `the body is compared with the expected one`() async throws {
         let server = try ScriptedServer { _ in .respond("success, more") }
         let cases: [(HTTPProbe.ExpectedBody, PathValidation)] = [

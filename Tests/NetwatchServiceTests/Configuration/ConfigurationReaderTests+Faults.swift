@@ -133,6 +133,39 @@ extension ConfigurationReaderTests {
         )
     }
 
+    @Test(arguments: [
+        "[service]\nportal-probe = \"ftp://user:sesame@host/\"",
+        "[service]\nportal-probe = \"user:sesame@host\"", "[service]\nportal-probe = \"sesame@host\"",
+        "[service]\nportal-probe = \"ftp://host/?token=sesame\"",
+        "[service]\nportal-probe = [\"http://user:sesame@host/\"]",
+        "[service]\nlog-level = \"http://user:se/same@host/\"",
+        "[metrics]\npush-url = [1, [\"https://user:sesame@host/\"]]",
+        "[metrics]\npush-url = { url = \"https://host/?token=sesame\" }",
+        "[queue]\nhost-weights = { \"https://user:sesame@host\" = 3 }",
+        "[queue]\nrates = [\"http://user:sesame@host/\"]",
+        "[[host]]\nurl = [\"http://user:sesame@host/\"]", "[[host]]\nurl = \"ftp://host/?token=sesame\"",
+        "[[host]]\ntcp = \"http://user:sesame@host/\"", "[[host]]\nroute = \"http://user:sesame@host/\"",
+        "[[host]]\nname = \"http://user:sesame@host/\"\nroute = \"192.0.2.1\"",
+        "[[hook]]\nwebhook = [\"https://host/?token=sesame\"]",
+        "[[hook]]\nprogram = \"http://user:sesame@host/\"",
+        "[[hook]]\nprogram = \"/bin/true\"\nhosts = [\"http://user:sesame@host/\"]",
+        "[[hook]]\nwebhook = \"https://host/\"\ncredential = \"http://user:sesame@host/\"",
+        "[metrics]\npush-credential = \"http://user:sesame@host/\"",
+        "\"https://user:sesame@host/\" = 1",
+    ])
+    func `no fault contains a secret of a URL`(document: String) {
+        let problems = Self.problems(document)
+        #expect(!problems.isEmpty && !problems.contains { $0.contains("same") }, "\(problems)")
+    }
+
+    @Test(arguments: ["http://user:sesame@host/", "\"ftp://user:sesame@host/\"", "sesame@host"])
+    func `no fault of an environment variable contains a secret of a URL`(value: String) {
+        var reader = ConfigurationReader(Self.base)
+        reader.read(environment: ["NETWATCH_SERVICE_PORTAL_PROBE": value])
+        let problems = reader.problems.map(\.description)
+        #expect(problems.count == 1 && !problems[0].contains("sesame"), "\(problems)")
+    }
+
     @Test func `the message about an unknown host of a hook lists at most ten hosts`() {
         let hosts = (10...21).map { "[[host]]\nname = \"h\($0)\"\nroute = \"192.0.2.1\"\n" }.joined()
         let problems = Self.problems(hosts + "[[hook]]\nprogram = \"/bin/true\"\nhosts = [\"zzzzzz\"]")

@@ -48,6 +48,33 @@ extension ConfigurationReaderTests {
         #expect(again.configuration.hooks.count == 1)
     }
 
+    @Test func `the effective configuration shows no secret of a URL, and the stored one keeps it`() throws {
+        let result = try read(
+            """
+            [service]
+            portal-probe = "http://user:sesame@h.example/?token=sesame&page=2"
+            [[host]]
+            url = "https://h.example/health?api_key=sesame"
+            [[hook]]
+            program = "/bin/true"
+            arguments = ["--url=https://user:sesame@h.example/@a", "ops@example.com"]
+            """,
+            [:]
+        )
+        let text = ConfigurationText.effective(result)
+        #expect(!text.contains("sesame"), "\(text)")
+        for line in [
+            #"portal-probe = "http://h.example/?token=REDACTED&page=2"  # "#,
+            "url = \"https://h.example/health?api_key=REDACTED\"\n",
+            #"arguments = ["--url=https://h.example/@a", "ops@example.com"]"#,
+        ] {
+            #expect(text.contains(line), "\(text)")
+        }
+        #expect(result.configuration.hosts.map(\.checkText) == ["https://h.example/health?api_key=REDACTED"])
+        let stored = result.configuration.values.document
+        #expect(stored.components(separatedBy: "sesame").count == 5, "\(stored)")
+    }
+
     /// Reads a file, and then environment variables.
     private func read(
         _ text: String,

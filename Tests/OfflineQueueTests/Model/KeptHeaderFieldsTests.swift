@@ -30,6 +30,8 @@ internal import Testing
         ("//u@example.com/x", "//example.com/x"),
         ("https://example.com?t=//u@x", "https://example.com"),
         ("https://example.com/done#access_token=t", "https://example.com/done"),
+        ("https://u:p@\u{301}a.example/b?\u{301}token=t", "https://\u{301}a.example/b"),
+        ("https://a.example/b#\u{301}token=t", "https://a.example/b"),
         ("", ""),
     ])
     func `a stored Location has no user information, query or fragment`(value: String, kept: String) {
@@ -40,6 +42,7 @@ internal import Testing
         ("<https://a.example/2?page=2&token=s>; rel=\"next\"", "<https://a.example/2>; rel=\"next\""),
         ("</a?k=1>; rel=prev, <https://u:p@b/c>; rel=last", "</a>; rel=prev, <https://b/c>; rel=last"),
         ("<https://a.example/2?token=s", ""),
+        ("<\u{301}https://a.example/2?token=s>; rel=next", "<\u{301}https://a.example/2>; rel=next"),
         ("none", "none"),
     ])
     func `the URLs in a stored Link field lose the same parts`(value: String, kept: String) {

@@ -33,7 +33,8 @@ internal import Testing
 
     @Test(arguments: [
         "ftp://user:hush@a.example/", "https://user:hu/sh@a.example/", "https://user:hu#sh@a.example/",
-        "user:hush@a.example", "https://a b.example/?X-Amz-Signature=hush", "ftp://a.example/?token=hush",
+        "user:hush@a.example", "https://user:hush@\u{301}a.example/",
+        "https://a b.example/?X-Amz-Signature=hush", "ftp://a.example/?token=hush",
         "https:///?sig=hush", "https://a.example:99999/?sig=hush",
     ])
     func `the message about an invalid URL contains no secret`(url: String) {
