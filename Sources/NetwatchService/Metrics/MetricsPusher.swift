@@ -92,9 +92,10 @@ actor MetricsPusher {
     private func dropOthers() async {
         do {
             var query = RequestQuery(states: [.pending, .blocked, .held, .inflight], limit: 1000)
-            query.lane = MetricsPush.lane
+            // An import may have added requests of users with the same label.
+            (query.lane, query.submitter) = (MetricsPush.lane, .process)
             let url = configuration.url
-            let others = try await queue.list(query).requests.filter { $0.submitter == nil && $0.url != url }
+            let others = try await queue.list(query).requests.filter { $0.url != url }
             _ = try await queue.cancel(others.map(\.id))
         } catch {
             logger.warning("metrics for an earlier collector were not removed from the queue: \(error)")

@@ -140,7 +140,7 @@ extension QueueRoutes {
             lane: filter.lane,
             tag: try filter.tag.map(Problem.tag)
         )
-        matching.submitter = try caller.selected(filter.submitter)
+        matching.submitter = try caller.selected(filter.submitter).map(SelectedSubmitter.user)
         if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
         return .json(

@@ -31,7 +31,7 @@ extension QueueRoutes {
         let submitter = try request.submitter()
         // Otherwise the result would show the labels, tags and submitters of the requests of other users.
         if query.lane != nil || query.tag != nil || submitter != nil {
-            query.submitter = try request.caller.selected(submitter)
+            query.submitter = try request.caller.selected(submitter).map(SelectedSubmitter.user)
         }
         return try await largeResponses.run(for: request.caller.user) { [query] in
             let page = try await queue.list(query)

@@ -21,7 +21,7 @@ extension QueueRoutes {
             host: selection.host,
             lane: selection.label
         )
-        flushed.submitter = selection.submitter
+        flushed.submitter = selection.submitter.map(SelectedSubmitter.user)
         // The dry run of an edit counts requests and changes nothing.
         let count = try await queue.edit(.hold, matching: flushed, isDryRun: true).done
         let pauses = try await queue.pauses(in: selection)

@@ -336,7 +336,11 @@ extension RequestFilter {
         if host != nil { conditions.append("host = :host") }
         if lane != nil { conditions.append("label = :label") }
         if tag != nil { conditions.append("tag = :tag") }
-        if submitter != nil { conditions.append("submitter = :submitter") }
+        switch submitter {
+        case .user: conditions.append("submitter = :submitter")
+        case .process: conditions.append("submitter IS NULL")
+        case nil: break
+        }
         return conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
     }
 
@@ -349,7 +353,7 @@ extension RequestFilter {
         if let host { arguments = arguments &+ ["host": host.lowercased()] }
         if let lane { arguments = arguments &+ ["label": lane] }
         if let tag { arguments = arguments &+ ["tag": tag] }
-        if let submitter { arguments = arguments &+ ["submitter": submitter] }
+        if case .user(let user) = submitter { arguments = arguments &+ ["submitter": user] }
         return arguments
     }
 }

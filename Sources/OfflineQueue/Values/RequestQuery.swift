@@ -8,8 +8,8 @@ public struct RequestQuery: Hashable, Sendable {
     public var lane: String?
     /// Selects requests with this ``EnqueueOptions/tag``; `nil` selects any.
     public var tag: String?
-    /// Selects requests that this user has enqueued; `nil` selects any.
-    package var submitter: UInt32?
+    /// Selects requests with this submitter; `nil` selects any.
+    package var submitter: SelectedSubmitter?
     /// Selects requests after this position in the list; `nil` starts at the beginning.
     public var after: ListCursor?
     /// The maximum number of requests in the page. Default 100. A value above ``maximumLimit`` means ``maximumLimit``.
@@ -42,8 +42,8 @@ public struct RequestFilter: Hashable, Sendable {
     public var lane: String?
     /// Selects requests with this ``EnqueueOptions/tag``; `nil` selects any.
     public var tag: String?
-    /// Selects requests that this user has enqueued; `nil` selects any.
-    package var submitter: UInt32?
+    /// Selects requests with this submitter; `nil` selects any.
+    package var submitter: SelectedSubmitter?
 
     /// Creates a filter.
     public init(

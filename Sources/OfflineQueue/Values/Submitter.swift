@@ -29,6 +29,14 @@ package struct UserQuota: Hashable, Sendable {
     package init() {}
 }
 
+/// Whose requests a query or a filter selects.
+package enum SelectedSubmitter: Hashable, Sendable {
+    /// The requests that a user has enqueued.
+    case user(UInt32)
+    /// The requests without a submitter, which were enqueued within the process.
+    case process
+}
+
 /// Who becomes the submitter of imported requests.
 package enum ImportedSubmitters: Hashable, Sendable {
     /// The submitters in the export. Their ids are those of the machine that has written it.

@@ -92,23 +92,45 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a reload with another URL keeps an imported request with the label of the pushes`()
-        async throws
-    {
+    /// Opens a queue with imported requests of a user that have the label of the pushes.
+    private func queue(withImported count: Int) async throws -> OfflineQueue {
         let export = directory.file("export")
         let exporting = try await directoryOfExport.openQueue()
         let request = QueueRequest(method: "POST", url: "http://127.0.0.1:3/")
-        _ = try await exporting.enqueue(request, options: EnqueueOptions(lane: MetricsPush.lane))
+        let options = EnqueueOptions(lane: MetricsPush.lane)
+        _ = try await exporting.enqueue(Array(repeating: (request, options), count: count))
         var data = Data()
         _ = try await exporting.export { data += $0 }
         await exporting.stop()
         try data.write(to: URL(filePath: export))
         let queue = try await directory.openQueue()
         _ = try await queue.importRequests(from: export, as: .user(1001))
+        return queue
+    }
+
+    @Test func `a reload with another URL keeps an imported request with the label of the pushes`()
+        async throws
+    {
+        let queue = try await queue(withImported: 1)
         let pusher = pusher(queue)
         await pusher.use(Self.push("http://127.0.0.1:1/"))
         await pusher.use(Self.push("http://127.0.0.1:2/"))
         #expect(try await stored(queue).map(\.state) == [.pending])
+        await pusher.stop()
+        await queue.stop()
+    }
+
+    @Test func `a reload with another URL drops a push that is stored after many imported requests`()
+        async throws
+    {
+        let queue = try await queue(withImported: 1001)
+        let pusher = pusher(queue)
+        await pusher.use(Self.push("http://127.0.0.1:1/"))
+        try await waits.end(1)
+        try await waits.started.wait { $0.count == 2 }
+        #expect(try await queue.counts[.pending] == 1002)
+        await pusher.use(Self.push(nil))
+        #expect(try await queue.counts[.pending] == 1001)
         await pusher.stop()
         await queue.stop()
     }

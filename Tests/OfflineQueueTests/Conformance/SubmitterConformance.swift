@@ -38,6 +38,33 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `lists and edits select the requests of a user, and those without a submitter`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        for (prefix, submitter) in [("7", submitter(7)), ("8", submitter(8)), ("none", nil)] {
+            for name in ["waiting", "over"] {
+                try await bench.put("\(prefix)-\(name)") { $0.submitter = submitter }
+            }
+            _ = try await bench.store.edit(.cancel, ["\(prefix)-over"])
+        }
+        func ids(_ submitter: SelectedSubmitter?) async throws -> Set<String> {
+            var query = RequestQuery()
+            query.submitter = submitter
+            return Set(try await bench.store.page(query).requests.map(\.id))
+        }
+        #expect(try await ids(.user(7)) == ["7-waiting", "7-over"])
+        #expect(try await ids(.process) == ["none-waiting", "none-over"])
+        #expect(try await ids(nil).count == 6)
+        #expect(try await ids(.user(9)).isEmpty)
+        var filter = RequestFilter()
+        filter.submitter = .process
+        #expect(try await bench.store.edit(.hold, matching: filter, isDryRun: false).result.done == 1)
+        #expect(try await bench.summary("none-waiting").state == .held)
+        #expect(try await bench.summary("7-waiting").state == .pending)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the quota counts the unfinished requests of one user, however they end`(kind: StoreKind)
         async throws
     {
