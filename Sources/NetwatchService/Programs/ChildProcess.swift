@@ -32,6 +32,10 @@ package final class ChildProcess: Sendable {
 
     /// The time between SIGTERM and SIGKILL: 2 s.
     private static let grace = Duration.seconds(2)
+    /// The time for which a program that is being written is started again: 1 s.
+    private static let longestWriting = Duration.seconds(1)
+    /// The time between two starts of such a program in microseconds: 20 ms.
+    private static let restartPause: UInt32 = 20_000
     /// The thread of a program only waits.
     private static let stackSize = 256 * 1024
 
@@ -113,12 +117,7 @@ package final class ChildProcess: Sendable {
     ) -> Result<Ending, SystemError> {
         let child: pid_t
         do throws(SystemError) {
-            child = try Self.awaited.withLock { awaited throws(SystemError) in
-                // Under the lock, because the child may end before its id is known.
-                let child = try Self.spawn(command, environment, output)
-                awaited.insert(child)
-                return child
-            }
+            child = try start(command, environment, output)
         } catch {
             return .failure(error)
         }
@@ -137,6 +136,32 @@ package final class ChildProcess: Sendable {
     }
 
     // MARK: Starting
+
+    /// Starts the program. Blocks for up to ``longestWriting`` while another process has it open for writing.
+    ///
+    /// execve(2) then fails with ETXTBSY. The other process may be an installer, or a child that has inherited the
+    /// descriptor of the installer and has not called execve(2) yet.
+    private func start(
+        _ command: [String],
+        _ environment: [String: String],
+        _ output: Output
+    ) throws(SystemError) -> pid_t {
+        let deadline = BootInstant.now.advanced(by: Self.longestWriting)
+        while true {
+            do throws(SystemError) {
+                return try Self.awaited.withLock { awaited throws(SystemError) in
+                    // Under the lock, because the child may end before its id is known.
+                    let child = try Self.spawn(command, environment, output)
+                    awaited.insert(child)
+                    return child
+                }
+            } catch {
+                let isTerminated = state.withLock { $0.signal != nil }
+                guard error.errno == ETXTBSY, !isTerminated, BootInstant.now < deadline else { throw error }
+                usleep(Self.restartPause)
+            }
+        }
+    }
 
     private static func spawn(
         _ command: [String],

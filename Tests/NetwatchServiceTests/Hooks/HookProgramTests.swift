@@ -148,6 +148,37 @@ internal import Testing
         #expect(masks.map { $0 & ~glibc } == [0, 0])
     }
 
+    @Test func `a program that is just being written is started again`() async throws {
+        let program = try program("exit 3")
+        let file = open(program.path, O_RDWR | O_CLOEXEC)
+        let programs = HookPrograms(logger: .recording(messages))
+        // A separate thread, because a busy test process could delay a task until the attempts end.
+        Thread.detachNewThread {
+            usleep(200_000)
+            close(file)
+        }
+        try await start(program, by: programs)
+        try await messages.wait { !$0.isEmpty }
+        let failures = messages.values.map { $0.replacing(directory.path, with: "") }
+        #expect(failures == ["the program `/program` of a hook failed for host `db`: exit status 3"])
+    }
+
+    @Test func `a program that is written for long is logged, and another program runs`() async throws {
+        let (busy, other) = (try program("exit 3"), try directory.writeScript("exit 4", to: "other"))
+        let file = open(busy.path, O_RDWR | O_CLOEXEC)
+        let programs = HookPrograms(logger: .recording(messages))
+        try await start(busy, by: programs)
+        try await start(HookProgram(path: other), by: programs)
+        try await messages.wait { $0.count == 2 }
+        close(file)
+        #expect(
+            messages.values.map { $0.replacing(directory.path, with: "") }.sorted() == [
+                "the program `/other` of a hook failed for host `db`: exit status 4",
+                "the program `/program` of a hook was not run for host `db` (up): Text file busy",
+            ]
+        )
+    }
+
     @Test func `a missing program is logged when the hooks are set and when it should run`() async throws {
         let reporter = HookReporter(logger: .recording(messages), history: nil) { _, _ in }
         var hook = Hook(.program(HookProgram(path: "/nonexistent/program")))
