@@ -52,6 +52,8 @@ extension QueueSchema {
         ALTER TABLE lane14 RENAME TO lane;
         -- Finds the requests of a lane that may wait for others.
         CREATE INDEX request_waits ON request (lane_id, seq) WHERE state IN ('blocked', 'held');
+        -- Finds the requests of a lane that are held because of a credential.
+        CREATE INDEX request_rejected ON request (lane_id, credential) WHERE state = 'held' AND hold_reason = 'auth';
         CREATE TRIGGER request_counted AFTER INSERT ON request BEGIN
             UPDATE lane SET requests = requests + 1, bytes = bytes + NEW.size WHERE id = NEW.lane_id;
             UPDATE meta SET requests = requests + 1, bytes = bytes + NEW.size;

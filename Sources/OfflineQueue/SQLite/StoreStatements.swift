@@ -207,7 +207,8 @@ package enum StoreStatements {
         """
 
     /// The requests of a lane that an attempt has held because of their credential, after a row number. Imported requests
-    /// are left out, because they may lack the secrets that the export has removed. Index: `request_held`.
+    /// are left out, because they may lack the secrets that the export has removed. Index: `request_rejected` with a
+    /// credential, otherwise `request_held`.
     private static let rejected = """
         state = 'held' AND lane_id = :lane AND hold_reason = 'auth' AND seq > :after
         AND EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = request.seq)
@@ -219,7 +220,7 @@ package enum StoreStatements {
         AND (:parallel OR seq = (SELECT seq FROM request AS head WHERE head.lane_id = :lane ORDER BY seq LIMIT 1))
         """
 
-    /// Selects the next request of a lane that can be tried with its credential. Index: `request_held`.
+    /// Selects the next request of a lane that can be tried with its credential. Index: `request_rejected`.
     package static let nextRejected = """
         SELECT * FROM request WHERE \(rejected) AND credential IS :credential AND \(startable) ORDER BY seq LIMIT 1
         """
@@ -228,7 +229,7 @@ package enum StoreStatements {
     package static let firstRejected =
         "SELECT * FROM request WHERE \(rejected) AND \(startable) ORDER BY seq LIMIT 1"
 
-    /// Selects the next requests of a lane that are held because of a credential. Index: `request_held`.
+    /// Selects the next requests of a lane that are held because of a credential. Index: `request_rejected`.
     package static let rejectedWithCredential = """
         SELECT * FROM request WHERE \(rejected) AND credential IS :credential ORDER BY seq LIMIT :limit
         """
@@ -242,7 +243,7 @@ package enum StoreStatements {
         ORDER BY id
         """
 
-    /// Selects the next lanes with requests that are held because of a credential. Index: `request_held`.
+    /// Selects the next lanes with requests that are held because of a credential. Index: `request_rejected`.
     static let lanesWithRejected = """
         SELECT id, mode, is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane WHERE id IN (
             SELECT DISTINCT lane_id FROM request

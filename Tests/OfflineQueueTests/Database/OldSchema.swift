@@ -2,7 +2,7 @@
 enum OldSchema {
     /// No lane may differ from another one only in its submitter.
     static let withoutVersion14 = """
-        DROP INDEX lane_key; DROP INDEX request_waits;
+        DROP INDEX lane_key; DROP INDEX request_waits; DROP INDEX request_rejected;
         ALTER TABLE lane DROP COLUMN lane_submitter; ALTER TABLE lane DROP COLUMN pauses_new;
         DELETE FROM grdb_migrations WHERE identifier = '14'; PRAGMA user_version = 13;
         """

@@ -70,4 +70,16 @@ internal import Testing
         #expect(plan.first?.hasPrefix(index) == true, "\(plan)")
         await store.close()
     }
+
+    @Test func `the requests of a rejected credential are found without reading those of others`()
+        async throws
+    {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        for sql in [StoreStatements.nextRejected, StoreStatements.rejectedWithCredential] {
+            let plan = try await store.plan(of: sql)
+            let index = "SEARCH request USING INDEX request_rejected (lane_id=? AND credential=?"
+            #expect(plan.first?.hasPrefix(index) == true, "\(plan)")
+        }
+        await store.close()
+    }
 }
