@@ -118,9 +118,14 @@ extension StoreTransaction {
 
     /// Returns selected lanes with unfinished requests, in the order of their ids.
     func busyLanes(in selection: LaneSelection, after last: Int64, limit: Int) throws -> [LaneRecord] {
-        let statement = "\(StoreStatements.busyLanes) AND id > :last AND \(Self.isSelected) ORDER BY id LIMIT :limit"
-        return try rows(statement, ["last": last, "limit": limit] &+ Self.arguments(of: selection))
-            .map { try StoredLane(row: $0).record(in: self) }
+        try rows(
+            """
+            \(StoreStatements.busyLanes) AND id > :last AND \(Self.isSelected)
+            ORDER BY id LIMIT :limit
+            """,
+            ["last": last, "limit": limit] &+ Self.arguments(of: selection)
+        )
+        .map { try StoredLane(row: $0).record(in: self) }
     }
 
     /// Opens the selected lanes that servers closed with `Retry-After`.

@@ -63,8 +63,13 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         for rows in rows {
-            let isNeeded = rows.due != nil || unloaded[rows.info.id]?.properties.contains(.isDistrusted) == true
-            if isNeeded { add(rows, now: now, &actions) } else { forgetUnloaded(rows.info.id) }
+            // The requests that are held for `trust` are not pending.
+            let isDistrusted = unloaded[rows.info.id]?.distrustedUntil != nil
+            if rows.due != nil || isDistrusted {
+                add(rows, now: now, &actions)
+            } else {
+                forgetUnloaded(rows.info.id)
+            }
         }
         for lane in missing { forgetUnloaded(lane) }
     }

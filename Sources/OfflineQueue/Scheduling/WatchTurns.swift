@@ -60,5 +60,7 @@ struct WatchTurns: Sendable {
     }
 
     /// The next time at which a watch may yield to a waiting lane; `nil` if there is none.
-    var nextYield: Moment? { line.groups.compactMap { use.firstIdle(for: $0.submitter, in: limit)?.at }.min() }
+    var nextYield: Moment? {
+        line.groups.compactMap { use.firstIdle(for: $0.submitter, in: limit)?.at }.min()
+    }
 }

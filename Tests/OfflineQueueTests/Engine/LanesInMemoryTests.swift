@@ -1,5 +1,5 @@
 internal import Foundation
-internal import NetwatchEventLoop
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import OfflineQueue
