@@ -189,9 +189,10 @@ extension FailureTable {
         let ambiguousEffect: LaneEffect = failure.code == weirdServerReply ? .foreign : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
-        let isOffline = request.gateIsDown && !provesPath(failure) || request.pathHasChanged
+        let isOffline = request.gateIsDown || request.pathHasChanged
         switch classify(failure) {
-        case .path where isOffline || request.isReconnecting:
+        case .path where request.pathHasChanged || request.isReconnecting,
+            .path where request.gateIsDown && !provesPath(failure):
             return conclude(.retry(countsAsAttempt: false), .reconnect)
         // The source address or the interface was removed after the attempt was bound to it. The path monitor may not have
         // reported it yet, or the host may already have another path, to which the next attempt is bound.

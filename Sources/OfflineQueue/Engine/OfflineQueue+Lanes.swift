@@ -7,47 +7,68 @@ extension OfflineQueue {
 
     /// Passes changed lanes to the scheduler, with the times when their next requests are due.
     ///
-    /// - Parameter isFlushed: Whether a flush has selected the lanes.
-    func announce(_ lanes: [LaneRecord], isFlushed: Bool = false) {
+    /// - Parameter flushedAt: The time of the flush that has selected the lanes; `nil` if none has.
+    func announce(_ lanes: [LaneRecord], flushedAt: Moment? = nil) {
         for lane in lanes where lane.isPaused { resolvePaused(lane.id) }
         guard phase == .running else { return }
-        let busy = lanes.filter { $0.due != nil }
-        if !busy.isEmpty { handle(.lanes(rows(of: busy, isFlushed: isFlushed))) }
+        let busy = lanes.filter { $0.due != nil || flushedAt != nil }
+        if !busy.isEmpty { handle(.lanes(rows(of: busy, flushedAt: flushedAt))) }
         let emptied = lanes.filter(\.wasEmpty)
         if !emptied.isEmpty { handle(.emptied(lanes: emptied.map(\.id))) }
-        let idle = emptied.filter { $0.due == nil && !$0.isPaused }
-        if !idle.isEmpty { handle(.idle(lanes: idle.map(\.id))) }
     }
 
-    private func rows(of lanes: [LaneRecord], isFlushed: Bool = false) -> [Scheduler.LaneRows] {
+    private func rows(of lanes: [LaneRecord], flushedAt: Moment? = nil) -> [Scheduler.LaneRows] {
         lanes.map { lane in
             Scheduler.LaneRows(
                 Scheduler.LaneInfo(lane, now: now),
                 due: lane.due.map { now + $0 },
                 isRequested: lane.wasReleased,
-                isFlushed: isFlushed
+                flushedAt: flushedAt
             )
         }
     }
 
-    /// Passes some of the lanes that have requests to the scheduler.
-    ///
-    /// - Parameter last: The lane after which to begin; 0 for the first one.
-    /// - Returns: The last of these lanes; `nil` if there are no more.
-    func announceBusy(in selection: LaneSelection, after last: Int64, isFlushed: Bool = false) async throws
-        -> Int64?
-    {
-        let lanes = try await store.busyLanes(in: selection, after: last, limit: Self.lanesAtOnce)
-        announce(lanes, isFlushed: isFlushed)
-        return lanes.count < Self.lanesAtOnce ? nil : lanes.last?.id
+    /// Passes all lanes that have requests to the scheduler. The first ones are passed before this returns, and the others
+    /// in the background.
+    func announceAllBusy() async throws -> Task<Void, Never>? {
+        guard let next = try await announceBusy(after: 0) else { return nil }
+        return Task { await self.announceOthers(after: next) }
     }
 
-    /// Passes the other lanes that have requests to the scheduler, after the queue has started.
-    func announceAllBusy(after first: Int64) async {
+    /// Flushes lanes that have requests: first those in memory, and then the others.
+    func flushBusy(in selection: LaneSelection) async throws {
+        var page = try await busyLanes(in: selection, after: 0)
+        let start = now
+        handle(.flush(selection))
+        while phase == .running {
+            announce(page.lanes, flushedAt: start)
+            guard let next = page.next else { return }
+            page = try await busyLanes(in: selection, after: next)
+        }
+    }
+
+    private func announceBusy(after last: Int64) async throws -> Int64? {
+        let page = try await busyLanes(in: .all, after: last)
+        announce(page.lanes)
+        return page.next
+    }
+
+    /// Returns some lanes that have requests.
+    ///
+    /// - Parameter last: The lane after which to begin; 0 for the first one.
+    /// - Returns: The lanes, and the last of them; `nil` if there are no more.
+    private func busyLanes(in selection: LaneSelection, after last: Int64) async throws
+        -> (lanes: [LaneRecord], next: Int64?)
+    {
+        let lanes = try await store.busyLanes(in: selection, after: last, limit: Self.lanesAtOnce)
+        return (lanes, lanes.count < Self.lanesAtOnce ? nil : lanes.last?.id)
+    }
+
+    private func announceOthers(after first: Int64) async {
         var next: Int64? = first
         while let last = next, phase == .running, !hasFailed {
             do {
-                next = try await announceBusy(in: .all, after: last)
+                next = try await announceBusy(after: last)
             } catch {
                 await pause(after: error)
             }

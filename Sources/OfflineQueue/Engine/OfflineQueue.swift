@@ -326,10 +326,10 @@ extension OfflineQueue {
         try await reporting {
             try await store.recover(releasing: HoldReason.releasableByRestart)
         }
-        let next = try await reporting { try await announceBusy(in: .all, after: 0) }
+        let others = try await reporting { try await announceAllBusy() }
         // `stop()` may have been called meanwhile.
         guard phase == .running else { return }
-        if let next { backgroundTasks.append(Task { await self.announceAllBusy(after: next) }) }
+        if let others { backgroundTasks.append(others) }
         backgroundTasks += [
             Task { await self.followChanges() }, Task { await self.followGates() },
             Task { await self.sweep() },
@@ -366,11 +366,7 @@ extension OfflineQueue {
         guard phase == .running else { return [] }
         return try await reporting {
             let opened = try await store.reopen(selection, releasing: HoldReason.releasableByRestart)
-            handle(.flush(selection))
-            var next: Int64? = 0
-            while let last = next {
-                next = try await announceBusy(in: selection, after: last, isFlushed: true)
-            }
+            try await flushBusy(in: selection)
             return opened
         }
     }

@@ -29,6 +29,9 @@ struct RefusalCheck: Hashable, Sendable {
         self.since = since
     }
 
+    /// Whether another attempt may confirm a refusal.
+    var isPending: Bool { !suspected.isSubset(of: confirmed) }
+
     /// Records a delivery, after which the next refusal within `duration` is final.
     mutating func delivered(provenFor duration: Duration, now: Moment) {
         let known = now - since <= duration ? confirmed.union(proven) : []

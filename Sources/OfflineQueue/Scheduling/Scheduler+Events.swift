@@ -6,6 +6,7 @@ extension Scheduler {
         guard lanes[id] != nil || create(rows, now: now) else { return }
         if let due = rows.due { lanes[id]!.rowsAreDue(at: due) }
         if rows.isRequested { lanes[id]!.isRequested = true }
+        if let flushedAt = rows.flushedAt, lanes[id]!.createdAt >= flushedAt { force(id, now: now) }
         watchEarly(lanes[id]!, now: now, &actions)
         schedule(id, now: now)
     }
@@ -18,11 +19,10 @@ extension Scheduler {
             addUnloaded(rows, earlier, now: now)
             return false
         }
-        lanes[id] = SchedulerLane(rows.info)
+        lanes[id] = SchedulerLane(rows.info, now: now)
         slots.open(laneOf: rows.info.origin)
         addToGate(id, rows.info.origin.endpoint, earlier, now: now)
-        if let earlier { restore(id, earlier) } else { memory.began(for: rows.info.key.submitter) }
-        if rows.isFlushed { force(id, now: now) }
+        if let earlier { restore(id, earlier, now: now) } else { memory.began(for: rows.info.key.submitter) }
         return true
     }
 
@@ -194,6 +194,7 @@ extension Scheduler {
         let id = lane.id
         lanes[id] = nil
         memory.ended(id, for: lane.key.submitter)
+        if unloaded.isEmpty, lanes.count < settings.maximumLanes / 64 { isMemoryContended = false }
         timetable.set(id, to: nil)
         turns.remove(id)
         watches.remove(id)

@@ -68,15 +68,17 @@ extension Scheduler {
             if rows.due != nil || isDistrusted {
                 add(rows, now: now, &actions)
             } else {
-                forgetUnloaded(rows.info.id)
+                forgetLoading(rows.info.id)
             }
         }
-        for lane in missing { forgetUnloaded(lane) }
+        for lane in missing { forgetLoading(lane) }
     }
 
-    /// Forgets a lane without pending requests that is not in memory.
-    mutating func forgetUnloaded(_ id: Int64) {
-        guard let lane = unloaded.remove(id), lane.isLoading else { return }
+    /// Forgets a lane that had no pending requests when it was read. If it has got one since, it is not being loaded any
+    /// more, or its rows follow.
+    private mutating func forgetLoading(_ id: Int64) {
+        guard let lane = unloaded[id], lane.isLoading else { return }
+        unloaded.remove(id)
         memory.ended(id, for: lane.submitter)
     }
 }
@@ -98,20 +100,21 @@ extension Scheduler {
 
     /// Records that a lane that is not in memory has requests.
     mutating func addUnloaded(_ rows: LaneRows, _ earlier: UnloadedLane?, now: Moment) {
-        guard let due = rows.due else { return }
+        guard rows.due != nil || earlier != nil else { return }
         var lane = earlier ?? new(rows.info, now: now)
-        lane.rowsAreDue(at: due)
+        if let due = rows.due { lane.rowsAreDue(at: due) }
         if rows.isRequested { lane.properties.insert(.isRequested) }
-        if rows.isFlushed { lane.force(now: now) }
-        let isFirst = unloaded.isEmpty
+        // A paused lane is flushed, too, so that nothing delays it when it is resumed.
+        if rows.flushedAt != nil { lane.force(now: now) }
         unloaded.set(rows.info.id, lane)
-        guard isFirst else { return }
+        guard !isMemoryContended else { return }
+        isMemoryContended = true
         for id in lanes.keys.sorted() { updateUnloading(id, now: now) }
     }
 
     private func new(_ info: LaneInfo, now: Moment) -> UnloadedLane {
         var lane = UnloadedLane(submitter: info.key.submitter, loadsAt: .never)
-        if slots.lastStanding(of: info.origin) == .prompt { lane.properties.insert(.hasResponded) }
+        if slots.lastStanding(of: info.origin) == .prompt { lane.properties.insert(.isPrompt) }
         if let notBefore = info.notBefore, notBefore > now {
             lane.loadsAt = notBefore
             lane.properties.insert(.isClosed)
@@ -120,21 +123,34 @@ extension Scheduler {
     }
 
     /// Gives a lane that was loaded what the scheduler remembers of it.
-    mutating func restore(_ id: Int64, _ earlier: UnloadedLane) {
+    mutating func restore(_ id: Int64, _ earlier: UnloadedLane, now: Moment) {
         unloaded.remove(id)
         let properties = earlier.properties
+        let origin = lanes[id]!.origin
         lanes[id]!.closures = Int(earlier.closures)
         lanes[id]!.isHalfOpen = earlier.closures > 0
         lanes[id]!.isHeld = properties.contains(.isHeld)
         lanes[id]!.isForced = properties.contains(.isForced)
         lanes[id]!.isRequested = properties.contains(.isRequested)
         lanes[id]!.distrustedUntil = earlier.distrustedUntil
-        lanes[id]!.lastTry = earlier.lastSignOfOutage
-        if properties.contains(.releasesTrust) { lanes[id]!.releasing = [.trust] }
-        if properties.contains(.releasesAll) { lanes[id]!.releasing = Self.releasedByFlush }
-        guard properties.contains(.isUnanswered) else { return }
+        restoreReleases(id, properties, now: now)
+        if properties.contains(.isSilent), slots.standing(of: origin) == .new {
+            slots.setStanding(.silent, of: origin)
+        }
+        guard properties.contains(.wasLoaded) else { return }
+        lanes[id]!.lastTry = earlier.lastSignOfOutage ?? .zero
+        // The time of fast retries after the first path error does not begin again with each load.
+        if properties.contains(.isUnanswered) { lanes[id]!.reconnectsUntil = now }
+        guard properties.contains(.isUnanswered), slots.standing(of: origin) != .prompt else { return }
         lanes[id]!.isUnanswered = true
-        unansweredLanes[lanes[id]!.origin, default: []].insert(id)
+        unansweredLanes[origin, default: []].insert(id)
+    }
+
+    private mutating func restoreReleases(_ id: Int64, _ properties: UnloadedLane.Properties, now: Moment) {
+        guard properties.contains(.makesDue) || properties.contains(.releasesAll) else { return }
+        lanes[id]!.releasing = properties.contains(.releasesTrust) ? [.trust] : []
+        if properties.contains(.releasesAll) { lanes[id]!.releasing = Self.releasedByFlush }
+        lanes[id]!.rowsAreDue(at: now)
     }
 
     /// Returns the gate of an endpoint whose lane was in memory before; `nil` if it was not.
@@ -151,7 +167,7 @@ extension Scheduler {
 extension Scheduler {
     /// Records whether a lane may leave the memory. Must be called after every change of the lane.
     mutating func updateUnloading(_ id: Int64, now: Moment) {
-        guard !unloaded.isEmpty else { return }
+        guard isMemoryContended else { return }
         let lane = lanes[id]!
         let submitter = lane.key.submitter
         guard let from = mayBeUnloadedFrom(lane, now: now) else {
@@ -162,10 +178,12 @@ extension Scheduler {
 
     /// Returns the time from which a lane may leave the memory; `nil` if it needs to stay.
     ///
-    /// A lane stays while it has requests in flight, or waits for something other than a time or a path. Of the lanes that
-    /// wait for a turn, some stay.
+    /// A lane stays while it has requests in flight, while another attempt may confirm a refusal, and while it waits for
+    /// something other than a time or a path. Of the lanes that wait for a turn, some stay.
     private func mayBeUnloadedFrom(_ lane: SchedulerLane, now: Moment) -> Moment? {
-        guard lane.inflight == 0, !lane.isClaiming, !lane.hasTurn else { return nil }
+        guard lane.inflight == 0, !lane.isClaiming, !lane.hasTurn, !lane.refusals.isPending else {
+            return nil
+        }
         guard !slots.isWaiting(lane.id, of: lane.origin), !watches.contains(lane.id),
             !turns.keeps(lane.id)
         else { return nil }
@@ -201,10 +219,20 @@ extension Scheduler {
     /// that lanes do not take the place of each other in the same moment.
     private func loadTime(of lane: SchedulerLane, now: Moment) -> Moment {
         if lane.isHeld { return .never }
-        let earliest = now + (awaitsPath(lane, now: now) ? settings.watchIdleTime : .seconds(1))
-        let window = constraints(of: lane, now: now).isMet ? nil : constraints(of: lane, now: now).until
-        let opening = awaitsPath(lane, now: now) ? ownOpening(of: lane) : opening(of: lane)
-        return [earliest, lane.due, opening, window].compactMap(\.self).max()!
+        if awaitsPath(lane, now: now) { return max(now + settings.watchIdleTime, ownOpening(of: lane)!) }
+        let opening = max(now + .seconds(1), opening(of: lane)!, windowOpening(of: lane, now: now))
+        // A new request may be due earlier than the others. It must not wait for them after the lane is open.
+        return isClosed(lane, now: now) ? opening : max(opening, lane.due ?? .zero)
+    }
+
+    /// Returns when the window of a lane opens. It is checked again after 15 minutes, because the wall clock may be set.
+    private func windowOpening(of lane: SchedulerLane, now: Moment) -> Moment {
+        guard case .unmet(.window(let window), _) = constraints(of: lane, now: now) else { return now }
+        return now + min(window.state(at: wallAtStart + now).change, .seconds(900))
+    }
+
+    private func isClosed(_ lane: SchedulerLane, now: Moment) -> Bool {
+        ownOpening(of: lane).map { $0 > now } ?? false
     }
 
     private func awaitsPath(_ lane: SchedulerLane, now: Moment) -> Bool {
@@ -218,16 +246,20 @@ extension Scheduler {
         func set(_ property: UnloadedLane.Properties, _ isSet: Bool) {
             if isSet { properties.insert(property) }
         }
-        set(.isClosed, ownOpening(of: lane).map { $0 > now } ?? false)
+        let isClosed = isClosed(lane, now: now)
+        set(.isClosed, isClosed)
         set(.awaitsPath, awaitsPath(lane, now: now))
         set(.isUnanswered, lane.isUnanswered)
         set(.isHeld, lane.isHeld)
-        set(.isForced, lane.isForced)
+        // After a closure, the state of the gate counts again, because its changes are not noticed meanwhile.
+        set(.isForced, lane.isForced && !isClosed)
         set(.isRequested, lane.isRequested)
-        set(.isDistrusted, lane.distrustedUntil != nil)
-        set(.releasesTrust, lane.releasing?.isEmpty == false)
+        set(.isDistrusted, lane.distrustedUntil != nil && !lane.isHeld)
+        set(.makesDue, lane.releasing != nil)
+        set(.releasesTrust, lane.releasing?.contains(.trust) == true)
         set(.releasesAll, lane.releasing?.contains(.auth) == true)
-        set(.hasResponded, slots.standing(of: lane.origin) == .prompt)
+        set(.isPrompt, slots.standing(of: lane.origin) == .prompt)
+        set(.isSilent, slots.standing(of: lane.origin) == .silent)
         return properties
     }
 

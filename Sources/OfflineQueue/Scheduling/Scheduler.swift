@@ -74,7 +74,8 @@ package struct Scheduler: Sendable {
         /// How long a watch must have been unused before it yields to another endpoint. This is longer than a lane waits for
         /// the first state of its gate.
         package var watchIdleTime: Duration = .seconds(5)
-        /// The maximum number of lanes in memory. One user may use a quarter of it (``SharedLimit``).
+        /// The maximum number of lanes in memory, including those that are being loaded. One user may use a quarter of it
+        /// (``SharedLimit``). An eighth of each is left for attempts that are demanded.
         package var maximumLanes = 20_000
         /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
@@ -123,13 +124,19 @@ package struct Scheduler: Sendable {
         package let due: Moment?
         /// Whether a user or program has released one of the requests.
         package var isRequested = false
-        /// Whether a flush has selected the lane. Of no effect on a lane that ``Event/flush(_:)`` reaches.
-        package var isFlushed = false
+        /// The time of the flush that has selected the lane; `nil` if none has. A lane that has been in memory since then
+        /// has received ``Event/flush(_:)``.
+        package var flushedAt: Moment?
 
-        package init(_ info: LaneInfo, due: Moment?, isRequested: Bool = false, isFlushed: Bool = false) {
+        package init(
+            _ info: LaneInfo,
+            due: Moment?,
+            isRequested: Bool = false,
+            flushedAt: Moment? = nil
+        ) {
             self.info = info
             self.due = due
-            (self.isRequested, self.isFlushed) = (isRequested, isFlushed)
+            (self.isRequested, self.flushedAt) = (isRequested, flushedAt)
         }
     }
 
@@ -142,8 +149,6 @@ package struct Scheduler: Sendable {
         /// Lanes from ``Action/load(_:)`` were read. Those without a pending request are included; `missing` are lanes that
         /// the store does not have any more.
         case loaded([LaneRows], missing: [Int64])
-        /// Lanes have no pending request.
-        case idle(lanes: [Int64])
         /// The state of an endpoint's gate changed.
         case gate(Endpoint, GateState)
         /// A claim from ``Action/claim(_:)`` was executed. `taken` is the number of claimed requests. `due` is when the
@@ -172,8 +177,8 @@ package struct Scheduler: Sendable {
         case wake
         /// The settings changed. Requests in flight remain, even if they exceed the new numbers.
         indirect case settings(Settings)
-        /// A user or program asked to try these lanes now. Those that are not in memory must follow as ``lanes(_:)`` with
-        /// ``LaneRows/isFlushed``.
+        /// A user or program asked to try these lanes now. All that have requests must follow as ``lanes(_:)`` with
+        /// ``LaneRows/flushedAt``, because some may not be in memory.
         case flush(LaneSelection)
         /// A probe of these origins succeeded.
         case probeSucceeded([Origin])
@@ -239,8 +244,11 @@ package struct Scheduler: Sendable {
     var turns: AttemptTurns
     /// The number of watched endpoints, and the lanes that wait for a watch.
     var watches: WatchTurns
-    /// The lanes in memory, and those that may leave it while others wait to be loaded.
+    /// The lanes in memory and those that are being loaded. Those that may leave it are known while
+    /// ``isMemoryContended``.
     var memory = SharedUse<Int64>()
+    /// Whether lanes have been unloaded, and there are still many in memory.
+    var isMemoryContended = false
     /// The lanes that are only in the store.
     var unloaded = UnloadedLanes()
     /// The times at which held requests are tried again. They need no slot, so that they come even if all slots are in use.
@@ -286,15 +294,15 @@ package struct Scheduler: Sendable {
 
     /// Processes an event and returns the resulting actions, in the order in which they must be performed.
     ///
-    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its endpoint, a flush and new
-    /// settings examine all lanes, and any other event affects the lanes that it names.
+    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its endpoint, and most other events
+    /// affect the lanes that they name. A flush, new settings, and the first lane that cannot be in memory examine all
+    /// lanes in memory.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
         slots.advance(to: now)
         switch event {
         case .lanes(let lanes): for lane in lanes { add(lane, now: now, &actions) }
         case .loaded(let lanes, let missing): loaded(lanes, missing: missing, now: now, &actions)
-        case .idle(let lanes): for lane in lanes { forgetUnloaded(lane) }
         case .emptied(let lanes): for lane in lanes { emptied(lane, now: now) }
         case .gate(let endpoint, let state): gateChanged(endpoint, state, now: now, &actions)
         case .claimed(let lane, let taken, let use, let due):

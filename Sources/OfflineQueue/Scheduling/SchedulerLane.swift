@@ -14,6 +14,8 @@ struct SchedulerLane: Hashable, Sendable {
 
     let id: Int64
     let key: LaneKey
+    /// When the lane was created or loaded.
+    let createdAt: Moment
 
     /// A lower bound for the time at which the next request is due; `nil` if none is pending.
     var due: Moment?
@@ -92,8 +94,9 @@ struct SchedulerLane: Hashable, Sendable {
     /// The number of attempts in a row that failed because this machine was short of a resource.
     var shortages = 0
 
-    init(_ info: Scheduler.LaneInfo) {
+    init(_ info: Scheduler.LaneInfo, now: Moment = .zero) {
         id = info.id
+        createdAt = now
         key = info.key
         serverNotBefore = info.notBefore ?? .zero
     }

@@ -1,6 +1,7 @@
 /// What the scheduler remembers of a lane that is only in the store. It has 16 bytes, because a million hosts may wait.
 ///
-/// Times have whole seconds and are rounded up, so that no lane is tried too early.
+/// Times have whole seconds. The end of a closure is rounded up, so that no lane is tried too early. The time of a request
+/// is rounded down; the lane then waits for it in memory.
 struct UnloadedLane: Hashable, Sendable {
     struct Properties: OptionSet, Hashable, Sendable {
         let rawValue: UInt16
@@ -13,9 +14,9 @@ struct UnloadedLane: Hashable, Sendable {
         static let isLoading = Properties(rawValue: 1 << 2)
         /// The lane is loaded for an attempt that needs a turn.
         static let isLoadingForTurn = Properties(rawValue: 1 << 13)
-        /// The lane is closed until ``UnloadedLane/loadsAt``, so that new requests do not load it earlier.
+        /// The lane is closed until ``UnloadedLane/loadsAt``. New requests do not load it earlier.
         static let isClosed = Properties(rawValue: 1 << 3)
-        /// The lane waits for a path, or for an interface that meets its constraints.
+        /// The lane waits for a path, or for an interface that meets its constraints. New requests do not load it earlier.
         static let awaitsPath = Properties(rawValue: 1 << 4)
         /// The following ones have the meanings of the properties of ``SchedulerLane`` with these names.
         static let isUnanswered = Properties(rawValue: 1 << 5)
@@ -28,8 +29,12 @@ struct UnloadedLane: Hashable, Sendable {
         static let releasesTrust = Properties(rawValue: 1 << 10)
         /// The next claim releases requests for every reason that a flush releases.
         static let releasesAll = Properties(rawValue: 1 << 11)
-        /// The origin responded when it was last tried.
-        static let hasResponded = Properties(rawValue: 1 << 12)
+        /// The origin's standing is ``OriginStanding/prompt``.
+        static let isPrompt = Properties(rawValue: 1 << 12)
+        /// The origin's standing is ``OriginStanding/silent``.
+        static let isSilent = Properties(rawValue: 1 << 14)
+        /// The next claim makes all pending requests due.
+        static let makesDue = Properties(rawValue: 1 << 15)
     }
 
     /// ``loadsAt`` in seconds; the maximum stands for never.
@@ -74,7 +79,7 @@ struct UnloadedLane: Hashable, Sendable {
     /// Records that a request may be due at the given time.
     mutating func rowsAreDue(at moment: Moment) {
         guard properties.isDisjoint(with: [.isClosed, .isHeld, .isDistrusted, .awaitsPath]) else { return }
-        loadsAt = min(loadsAt, moment)
+        seconds = min(seconds, UInt32(roundingDown: moment))
     }
 
     /// Ends everything that delays the requests, except their own times.
@@ -82,24 +87,25 @@ struct UnloadedLane: Hashable, Sendable {
         properties.formIntersection([.isOfService, .wasLoaded, .isLoading, .isLoadingForTurn])
         properties.formUnion([.isForced, .isRequested, .releasesAll])
         (outage, reason, closures) = (0, 0, 0)
-        loadsAt = now
+        seconds = UInt32(roundingDown: now)
     }
 
-    /// Resets the failures, because the lane's last request has ended.
+    /// Resets the failures and loads the lane, because its last request has ended. The lane is forgotten if the store then
+    /// has no new request.
     mutating func emptied(now: Moment) {
-        guard !properties.isDisjoint(with: [.isClosed, .isHeld, .isDistrusted]) else { return }
-        properties.subtract([.isClosed, .isHeld, .isDistrusted, .isUnanswered])
-        closures = 0
-        loadsAt = now
+        properties.subtract([.isClosed, .isHeld, .isDistrusted, .isUnanswered, .awaitsPath])
+        (outage, reason, closures) = (0, 0, 0)
+        seconds = UInt32(roundingDown: now)
     }
 }
 
 extension UInt32 {
-    /// The seconds of a moment, rounded up.
-    init(roundingUp moment: Moment) {
+    fileprivate init(roundingUp moment: Moment) {
         let (seconds, rest) = moment.components
         self = UInt32(clamping: rest > 0 && seconds < Int64.max ? seconds + 1 : seconds)
     }
+
+    fileprivate init(roundingDown moment: Moment) { self = UInt32(clamping: moment.components.seconds) }
 
     /// The moment of so many seconds; the maximum stands for `.never`.
     fileprivate var moment: Moment { self == .max ? .never : .seconds(Int64(self)) }

@@ -11,7 +11,7 @@ struct UnloadedLanes: Sendable {
     struct Group: Hashable, Sendable {
         /// What a lane is needed for. Lanes with one purpose do not wait behind many lanes with another one.
         enum Purpose: Hashable, Sendable {
-            /// A flush or a release demands an attempt, or the origin has responded before.
+            /// A flush or a release demands an attempt, or the origin responded promptly before.
             case demanded
             /// An attempt.
             case attempt
@@ -60,9 +60,9 @@ struct UnloadedLanes: Sendable {
         lines.lazy.map { (key: $0.key, value: .seconds(Int64($0.value.entries.min!.seconds))) }
     }
 
-    /// Returns whether a lane of a user waits to be loaded at the given time.
+    /// Returns whether a lane of a user waits to be loaded at the given time, other than for a retry.
     func isAwaited(for submitter: UInt32?, now: Moment) -> Bool {
-        groups.contains { $0.key.submitter == submitter && $0.value <= now }
+        groups.contains { $0.key.submitter == submitter && $0.key.purpose != .retry && $0.value <= now }
     }
 
     func retriesLoading(for submitter: UInt32?) -> Int { loadingRetries[submitter] ?? 0 }
@@ -125,7 +125,9 @@ struct UnloadedLanes: Sendable {
         }
         let entries = lines[group]!.entries
         guard entries.count > 2 * lines[group]!.count + 64 else { return }
-        lines[group]!.entries = Heap(entries.unordered.filter { isCurrent($0, in: group) })
+        var known: Set<Int64> = []
+        let current = entries.unordered.filter { isCurrent($0, in: group) && known.insert($0.id).inserted }
+        lines[group]!.entries = Heap(current)
     }
 
     private func isCurrent(_ entry: Entry, in group: Group) -> Bool {
@@ -158,6 +160,6 @@ extension UnloadedLane {
         if properties.contains(.awaitsPath) { return .look }
         if !properties.isDisjoint(with: [.isForced, .isRequested]) { return .demanded }
         if properties.contains(.isUnanswered) { return .retry }
-        return properties.contains(.hasResponded) ? .demanded : .attempt
+        return properties.contains(.isPrompt) ? .demanded : .attempt
     }
 }

@@ -163,23 +163,94 @@ internal import Testing
         _ = scheduler.handle(.lanes(later), now: .zero)
         #expect(scheduler.unloaded[2] != nil)
         #expect(scheduler.handle(.flush(LaneSelection(host: "2")), now: .seconds(10)).isEmpty)
-        let flushed = Scheduler.LaneRows(infos[1], due: .seconds(3600), isFlushed: true)
+        let flushed = Scheduler.LaneRows(infos[1], due: .seconds(3600), flushedAt: .seconds(10))
         let load = scheduler.handle(.lanes([flushed]), now: .seconds(10))
         #expect(load == [.unwatch(.https("1")), .load([2])])
-        _ = scheduler.handle(.loaded([later[1]], missing: []), now: .seconds(11))
-        let lane = scheduler.lanes[2]!
-        #expect(lane.isForced && lane.isRequested && lane.releasing == Scheduler.releasedByFlush)
+        let claim = claims(scheduler.handle(.loaded([later[1]], missing: []), now: .seconds(11)))
+        #expect(claim.map(\.releasing) == [Scheduler.releasedByFlush], "its requests become due")
+    }
+
+    @Test func `a flush of a paused lane that is not in memory takes effect when the lane is resumed`() {
+        var scheduler = contended()
+        scheduler.unloaded.set(2, UnloadedLane(submitter: nil, loadsAt: .never, [.wasLoaded, .isHeld]))
+        let resumed = rows(2, due: .seconds(20))
+        #expect(scheduler.handle(.lanes([resumed]), now: .seconds(9)).isEmpty, "it is held")
+        let paused = Scheduler.LaneRows(resumed.info, due: nil, flushedAt: .seconds(10))
+        #expect(scheduler.handle(.lanes([paused]), now: .seconds(10)).contains(.load([2])))
+        _ = scheduler.handle(.loaded([rows(2, due: nil)], missing: []), now: .seconds(11))
+        #expect(scheduler.unloaded[2] == nil && scheduler.lanes.isEmpty)
+        #expect(scheduler.handle(.lanes([resumed]), now: .seconds(20)) == [.watch(.https("2"))])
+    }
+
+    @Test func `a lane that gets a request while it is read is not forgotten`() {
+        var scheduler = contended()
+        #expect(scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6)).contains(.load([2])))
+        // The read found no request, but one was enqueued before its result arrived.
+        _ = scheduler.handle(.lanes([rows(2, due: .seconds(3600))]), now: .seconds(7))
+        #expect(scheduler.lanes[2] != nil)
+        _ = scheduler.handle(.lanes([rows(3, due: .seconds(13))]), now: .seconds(13))
+        #expect(scheduler.lanes[2] == nil && scheduler.unloaded[2] != nil)
+        _ = scheduler.handle(.loaded([], missing: [2]), now: .seconds(14))
+        #expect(scheduler.unloaded[2] != nil)
+    }
+
+    @Test func `a lane stays in memory until its refusal is confirmed`() {
+        var scheduler = contended()
+        var refusals = RefusalCheck(since: .zero)
+        let isFinal = refusals.refused(with: 404, began: .zero, delay: .seconds(5), now: .zero)
+        scheduler.lanes[1]!.refusals = refusals
+        scheduler.updateUnloading(1, now: .zero)
+        #expect(!isFinal)
+        let load = scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6))
+        #expect(load.isEmpty && scheduler.unloaded[2] != nil)
+    }
+
+    @Test func `a host that did not answer is silent again after it was loaded`() {
+        var scheduler = contended()
+        let silent: UnloadedLane.Properties = [.wasLoaded, .isSilent, .isUnanswered]
+        scheduler.unloaded.set(2, UnloadedLane(submitter: nil, loadsAt: .seconds(6), silent))
+        #expect(scheduler.handle(.wake, now: .seconds(6)).contains(.load([2])))
+        _ = scheduler.handle(.loaded([rows(2, due: .zero)], missing: []), now: .seconds(6))
+        #expect(scheduler.slots.standing(of: scheduler.lanes[2]!.origin) == .silent)
+        // Its first path error does not begin another time of fast retries.
+        let isReconnecting = scheduler.isReconnecting(lane: 2, isPathError: true, now: .seconds(7))
+        #expect(!isReconnecting)
+    }
+
+    @Test func `a new request does not wait for the later requests of a closed lane that is not in memory`() {
+        var scheduler = contended()
+        scheduler.lanes[1]!.closedUntil = .seconds(20)
+        _ = scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6))
+        #expect(scheduler.unloaded[1]?.loadsAt == .seconds(20), "and its request is due at 3600 s")
     }
 
     @Test func `a lane whose requests have ended leaves no trace`() {
+        var scheduler = contended()
+        _ = scheduler.handle(.lanes((2...100).map { rows($0, due: .seconds(3600)) }), now: .zero)
+        #expect(scheduler.unloaded.count == 99)
+        var actions = scheduler.handle(.emptied(lanes: Array(2...100)), now: .seconds(6))
+        for _ in 0..<100 {
+            let loads = actions.flatMap { action -> [Int64] in
+                if case .load(let ids) = action { ids } else { [] }
+            }
+            actions = scheduler.handle(.loaded([], missing: loads), now: .seconds(7))
+        }
+        #expect(scheduler.unloaded.count == 1 && scheduler.unloaded[1] != nil && scheduler.lanes.isEmpty)
+    }
+
+    /// Returns a scheduler that may have one lane in memory. The lane 1 is there, and waits until 3600 s.
+    private func contended() -> Scheduler {
         var settings = Scheduler.Settings()
         settings.maximumLanes = 1
         var scheduler = Scheduler(settings: settings, seed: 1)
-        let infos = (1...100).map { Scheduler.LaneInfo(id: $0, host: "\($0)", mode: .parallel) }
-        _ = scheduler.handle(.lanes(infos.map { Scheduler.LaneRows($0, due: .seconds(3600)) }), now: .zero)
-        #expect(scheduler.unloaded.count == 99)
-        _ = scheduler.handle(.idle(lanes: infos.map(\.id)), now: .zero)
-        #expect(scheduler.unloaded.isEmpty && scheduler.unloaded.groups.isEmpty)
+        _ = scheduler.handle(.lanes([rows(1, due: .seconds(3600))]), now: .zero)
+        scheduler.isMemoryContended = true
+        scheduler.updateUnloading(1, now: .zero)
+        return scheduler
+    }
+
+    private func rows(_ id: Int64, due: Moment?) -> Scheduler.LaneRows {
+        Scheduler.LaneRows(Scheduler.LaneInfo(id: id, host: "\(id)", mode: .parallel), due: due)
     }
 
     private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {

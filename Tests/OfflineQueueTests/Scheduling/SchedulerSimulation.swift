@@ -48,6 +48,8 @@ struct SchedulerSimulation {
         var sending: [Int: Row] = [:]
         var serverNotBefore: Moment = .zero
         var lastDelivered = -1
+        /// The time of the last claim while the host was not reachable; `nil` if it has been reachable since.
+        var lastLook: Moment?
         /// The number of fast retries since the last success or path change.
         var reconnects = 0
     }
@@ -317,6 +319,7 @@ extension SchedulerSimulation {
             // If the path is the same, the attempts continue. If it is another one, they are ended at once.
             losses[host] = nil
             ways[host] = route
+            for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.lastLook = nil }
             // A watch that begins again resets a lane only if the host was not reachable before.
             if resumed.contains(host), let known = lastKnown[host], known.state != .notReachable { return }
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
@@ -384,10 +387,15 @@ extension SchedulerSimulation {
             return
         }
         guard state == .notReachable, let known = lastKnown[host] else { return }
-        if now < known.since + settings.backoff.cap || claim.limit > 1 {
+        defer { lanes[claim.lane]!.lastLook = now }
+        // A lane that was not in memory does not know that another outage has begun in the meantime.
+        let since = isMemoryLimited ? lane.lastLook : known.since
+        if since.map({ now < $0 + settings.backoff.cap }) == true || claim.limit > 1 {
             violations.insert("a lane claims requests although its host is not reachable")
         }
     }
+
+    private var isMemoryLimited: Bool { settings.maximumLanes < lanes.count }
 
     private mutating func conclude(_ claim: Scheduler.Claim, _ number: Int) {
         guard lanes[claim.lane]!.sending[number]?.claim == claim else { return }
@@ -455,5 +463,7 @@ extension SchedulerSimulation {
         lastFlush = now
         for id in lanes.keys { lanes[id]!.serverNotBefore = .zero }
         feed(.flush(.all))
+        let busy = lanes.keys.sorted().filter { due(ofLane: $0) != nil }
+        feed(.lanes(busy.map { Scheduler.LaneRows(info(of: $0), due: due(ofLane: $0), flushedAt: now) }))
     }
 }
