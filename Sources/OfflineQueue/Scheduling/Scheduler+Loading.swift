@@ -139,7 +139,6 @@ extension Scheduler {
         }
         guard properties.contains(.wasLoaded) else { return }
         lanes[id]!.lastTry = earlier.lastSignOfOutage ?? .zero
-        // The time of fast retries after the first path error does not begin again with each load.
         if properties.contains(.isUnanswered) { lanes[id]!.reconnectsUntil = now }
         guard properties.contains(.isUnanswered), slots.standing(of: origin) != .prompt else { return }
         lanes[id]!.isUnanswered = true
@@ -189,8 +188,10 @@ extension Scheduler {
         else { return nil }
         let gate = gates[lane.endpoint]!
         guard gate.portal.running == nil else { return nil }
-        // A watch that has found no path may find one until it has lasted for this time.
-        guard let watch = gate.watch, gate.state?.generation == nil else { return now }
+        // A watch that has not found the path that the lane needs may find it until it has lasted for this time.
+        guard let watch = gate.watch, gate.state?.generation == nil || awaitsPath(lane, now: now) else {
+            return now
+        }
         return max(now, watch.since + settings.watchIdleTime)
     }
 
@@ -219,7 +220,10 @@ extension Scheduler {
     /// that lanes do not take the place of each other in the same moment.
     private func loadTime(of lane: SchedulerLane, now: Moment) -> Moment {
         if lane.isHeld { return .never }
-        if awaitsPath(lane, now: now) { return max(now + settings.watchIdleTime, ownOpening(of: lane)!) }
+        if awaitsPath(lane, now: now) {
+            let look = seemsDown(lane.endpoint) ? settings.watchIdleTime : Self.otherLooks
+            return max(now + look, ownOpening(of: lane)!)
+        }
         let opening = max(now + .seconds(1), opening(of: lane)!, windowOpening(of: lane, now: now))
         // A new request may be due earlier than the others. It must not wait for them after the lane is open.
         return isClosed(lane, now: now) ? opening : max(opening, lane.due ?? .zero)
@@ -235,10 +239,16 @@ extension Scheduler {
         ownOpening(of: lane).map { $0 > now } ?? false
     }
 
+    /// The interval after which a lane is loaded again whose path does not meet its constraints or leads to a portal.
+    private static let otherLooks: Duration = .seconds(60)
+
+    /// Returns whether a lane whose requests are due waits for a path, for an interface that meets its constraints, or for
+    /// the end of a captive portal.
     private func awaitsPath(_ lane: SchedulerLane, now: Moment) -> Bool {
+        guard let due = lane.due, due <= now else { return false }
         if seemsDown(lane.endpoint) { return !lane.isForced }
         if case .unmet(_, nil) = constraints(of: lane, now: now) { return true }
-        return false
+        return isChecked(lane.origin) && gates[lane.endpoint]?.portal.permitsSending == false
     }
 
     private func properties(of lane: SchedulerLane, now: Moment) -> UnloadedLane.Properties {
@@ -249,7 +259,8 @@ extension Scheduler {
         let isClosed = isClosed(lane, now: now)
         set(.isClosed, isClosed)
         set(.awaitsPath, awaitsPath(lane, now: now))
-        set(.isUnanswered, lane.isUnanswered)
+        // The fast retries after a path error do not begin again with each load.
+        set(.isUnanswered, lane.isUnanswered || lane.reconnects > 0 || lane.reconnectsUntil != nil)
         set(.isHeld, lane.isHeld)
         // After a closure, the state of the gate counts again, because its changes are not noticed meanwhile.
         set(.isForced, lane.isForced && !isClosed)
@@ -267,6 +278,6 @@ extension Scheduler {
     func reasonToBeUnloaded(_ lane: UnloadedLane, now: Moment) -> QueuedReason? {
         if let reason = unloaded.reason(of: lane) { return .notReachable(reason) }
         if !lane.properties.isDisjoint(with: [.isClosed, .isHeld, .isUnanswered]) { return .laneClosed }
-        return lane.loadsAt > now ? nil : .noFreeSlot
+        return lane.loadsAt > now && !lane.properties.contains(.awaitsPath) ? nil : .noFreeSlot
     }
 }

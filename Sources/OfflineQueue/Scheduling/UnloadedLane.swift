@@ -16,10 +16,12 @@ struct UnloadedLane: Hashable, Sendable {
         static let isLoadingForTurn = Properties(rawValue: 1 << 13)
         /// The lane is closed until ``UnloadedLane/loadsAt``. New requests do not load it earlier.
         static let isClosed = Properties(rawValue: 1 << 3)
-        /// The lane waits for a path, or for an interface that meets its constraints. New requests do not load it earlier.
+        /// Requests are due, and the lane waits for its path: for any, for one that meets its constraints, or for one without
+        /// a captive portal. New requests do not load it earlier.
         static let awaitsPath = Properties(rawValue: 1 << 4)
-        /// The following ones have the meanings of the properties of ``SchedulerLane`` with these names.
+        /// The last attempts failed without a response, so that the next one needs a turn.
         static let isUnanswered = Properties(rawValue: 1 << 5)
+        /// The following ones have the meanings of the properties of ``SchedulerLane`` with these names.
         static let isHeld = Properties(rawValue: 1 << 6)
         static let isForced = Properties(rawValue: 1 << 7)
         static let isRequested = Properties(rawValue: 1 << 8)

@@ -34,7 +34,8 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The closed lanes that have requests: first those closed by a server's `Retry-After`, then the others.
     ///
     /// Each of the two groups is sorted by host and label, and has at most ``maximumPausedLanes`` lanes. No lane is
-    /// listed twice.
+    /// listed twice. A lane that failures have closed is not listed while it is not in memory; see
+    /// <doc:BeingAGoodCitizen#Lanes-in-memory>.
     public package(set) var closedLanes: [ClosedLane]
     /// The numbers of finished requests with a tag that no handler has handled yet, sorted by their tags; at most
     /// ``maximumPausedLanes`` tags.

@@ -33,6 +33,29 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `lanes with unfinished requests are read in pages, and any lane by its id`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        var ids: [Int64] = []
+        for host in ["a", "b", "c", "d"] { ids.append(try await bench.put(host, host: host)) }
+        let other = try await bench.put("e", host: "a") { $0.lane = "l" }
+        let sent = try await bench.takeOne(ids[1])
+        try await bench.store.conclude(sent, .delivered(status: 200))
+        _ = try await bench.takeOne(ids[2])
+        func page(_ selection: LaneSelection = .all, after last: Int64) async throws -> [LaneRecord] {
+            try await bench.store.busyLanes(in: selection, after: last, limit: 2)
+        }
+        let first = try await page(after: 0)
+        #expect(first.map(\.id) == [ids[0], ids[2]] && first.map { $0.due == nil } == [false, true])
+        #expect(try await page(after: ids[2]).map(\.id) == [ids[3], other])
+        #expect(try await page(after: other).isEmpty)
+        #expect(try await page(LaneSelection(host: "a", label: "l"), after: 0).map(\.id) == [other])
+        let known = try await bench.store.lanes([other, ids[1], other + 1])
+        #expect(known.map(\.id) == [other, ids[1]] && known[1].due == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `lanes are paused by host and by label`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let plain = try await bench.put("plain")

@@ -224,6 +224,28 @@ internal import Testing
         #expect(scheduler.unloaded[1]?.loadsAt == .seconds(20), "and its request is due at 3600 s")
     }
 
+    /// Otherwise each lane without a path would be loaded every five seconds for nothing.
+    @Test func `no path is looked for before a request is due`() {
+        var scheduler = contended()
+        _ = scheduler.handle(.gate(.https("1"), .notReachable), now: .zero)
+        _ = scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6))
+        #expect(scheduler.unloaded[1]?.loadsAt == .seconds(3600))
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(7)) == .noPath)
+        _ = scheduler.handle(.lanes([rows(1, due: .seconds(8))]), now: .seconds(8))
+        #expect(scheduler.unloaded[1]?.loadsAt == .seconds(8))
+    }
+
+    @Test func `fast retries after a path error do not begin again when a lane was loaded`() {
+        var scheduler = contended()
+        let isFirst = scheduler.isReconnecting(lane: 1, isPathError: true, now: .seconds(1))
+        _ = scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6))
+        _ = scheduler.handle(.loaded([], missing: [2]), now: .seconds(6))
+        #expect(scheduler.handle(.wake, now: .seconds(3600)).contains(.load([1])))
+        _ = scheduler.handle(.loaded([rows(1, due: .seconds(3600))], missing: []), now: .seconds(3600))
+        let isSecond = scheduler.isReconnecting(lane: 1, isPathError: true, now: .seconds(3601))
+        #expect(isFirst && !isSecond && scheduler.lanes[1]!.isUnanswered)
+    }
+
     @Test func `a lane whose requests have ended leaves no trace`() {
         var scheduler = contended()
         _ = scheduler.handle(.lanes((2...100).map { rows($0, due: .seconds(3600)) }), now: .zero)
