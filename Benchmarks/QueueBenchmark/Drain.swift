@@ -11,7 +11,8 @@ enum Drain: Measurement {
     static func run(_ arguments: [String]) async throws {
         let batch = Int(arguments[0])!
         let store = try await SQLiteQueueStore(directory: arguments[2], settings: .forBenchmark)
-        let lanes = try await store.recover(releasing: []).map(\.id)
+        try await store.recover(releasing: [])
+        let lanes = try await store.busyLanes(in: .all, after: 0, limit: .max).map(\.id)
         let interval = MeasuredInterval(seconds: Double(arguments[1])!)
         var transitions = 0
         while now() < interval.deadline {

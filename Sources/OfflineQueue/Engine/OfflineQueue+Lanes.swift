@@ -86,6 +86,8 @@ extension OfflineQueue {
             let ids = Array(lanesToLoad.prefix(Self.lanesAtOnce))
             do {
                 let lanes = try await store.lanes(ids)
+                // `stop()` may have been called meanwhile.
+                guard phase == .running else { break }
                 lanesToLoad.removeFirst(ids.count)
                 let missing = Set(ids).subtracting(lanes.map(\.id))
                 handle(.loaded(rows(of: lanes), missing: missing.sorted()))

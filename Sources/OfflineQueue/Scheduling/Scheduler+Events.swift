@@ -7,7 +7,7 @@ extension Scheduler {
         if let due = rows.due { lanes[id]!.rowsAreDue(at: due) }
         if rows.isRequested { lanes[id]!.isRequested = true }
         if let flushedAt = rows.flushedAt, lanes[id]!.createdAt >= flushedAt { force(id, now: now) }
-        watchEarly(lanes[id]!, now: now, &actions)
+        if !isMemoryContended { watchEarly(lanes[id]!, now: now, &actions) }
         schedule(id, now: now)
     }
 
@@ -192,6 +192,7 @@ extension Scheduler {
 
     mutating func remove(_ lane: SchedulerLane, now: Moment, _ actions: inout [Action]) {
         let id = lane.id
+        setTurn(of: id, false)
         lanes[id] = nil
         memory.ended(id, for: lane.key.submitter)
         if unloaded.isEmpty, lanes.count < settings.maximumLanes / 64 { isMemoryContended = false }

@@ -95,7 +95,7 @@ extension Scheduler {
     /// Returns why a due request of the lane must wait; `nil` if nothing delays it.
     package func waitReason(ofLane id: Int64, now: Moment) -> QueuedReason? {
         if isStopped { return .stopped }
-        if let lane = unloaded[id] { return reasonToBeUnloaded(lane, now: now) }
+        if let lane = unloaded[id] { return reasonToBeUnloaded(lane) }
         // A claim is in progress, and may take the request.
         guard let lane = lanes[id], !lane.isClaiming else { return nil }
         let constraints = constraints(of: lane, now: now)

@@ -40,19 +40,24 @@ extension Scheduler {
         .filter { $0 > now }.min()
     }
 
-    /// Returns whether enough lanes of the group's user wait in memory for a turn. Otherwise the lanes that need one would
+    /// Returns whether enough lanes of the group's user wait in memory for a turn, or have one and wait for a slot. Otherwise the lanes that need one would
     /// take the place of each other again and again.
     private func hasEnoughRetries(_ group: UnloadedLanes.Group) -> Bool {
-        guard group.purpose == .retry else { return false }
+        guard group.purpose.isRetry else { return false }
         let submitter = group.submitter
-        let count = turns.keptCount(of: submitter) + unloaded.retriesLoading(for: submitter)
-        return count >= turns.keptLanes
+        let waiting = turns.keptCount(of: submitter) + unloaded.retriesLoading(for: submitter)
+        return waiting + lanesWithTurn[submitter, default: 0] >= turns.keptLanes
     }
 
-    /// Returns how many lanes may be in memory. An eighth is left for attempts that are demanded.
+    /// Returns how many lanes may be in memory. An eighth is left for attempts that are demanded, and half of that for
+    /// hosts that have responded.
     private func limit(of group: UnloadedLanes.Group) -> SharedLimit {
         let all = settings.maximumLanes
-        return SharedLimit(group.purpose == .demanded ? all : all - all / 8)
+        return switch group.purpose {
+        case .known: SharedLimit(all)
+        case .demanded: SharedLimit(all - all / 16)
+        case .attempt, .retry, .look: SharedLimit(all - all / 8)
+        }
     }
 
     /// Adds lanes that were loaded.
@@ -63,9 +68,8 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         for rows in rows {
-            // The requests that are held for `trust` are not pending.
-            let isDistrusted = unloaded[rows.info.id]?.distrustedUntil != nil
-            if rows.due != nil || isDistrusted {
+            // The requests that a claim of the lane would release are not pending.
+            if rows.due != nil || unloaded[rows.info.id]?.releases == true {
                 add(rows, now: now, &actions)
             } else {
                 forgetLoading(rows.info.id)
@@ -114,7 +118,7 @@ extension Scheduler {
 
     private func new(_ info: LaneInfo, now: Moment) -> UnloadedLane {
         var lane = UnloadedLane(submitter: info.key.submitter, loadsAt: .never)
-        if slots.lastStanding(of: info.origin) == .prompt { lane.properties.insert(.isPrompt) }
+        lane.properties.formUnion(.init(slots.lastStanding(of: info.origin)))
         if let notBefore = info.notBefore, notBefore > now {
             lane.loadsAt = notBefore
             lane.properties.insert(.isClosed)
@@ -134,13 +138,11 @@ extension Scheduler {
         lanes[id]!.isRequested = properties.contains(.isRequested)
         lanes[id]!.distrustedUntil = earlier.distrustedUntil
         restoreReleases(id, properties, now: now)
-        if properties.contains(.isSilent), slots.standing(of: origin) == .new {
-            slots.setStanding(.silent, of: origin)
-        }
+        if slots.standing(of: origin) == .new { slots.setStanding(properties.standing, of: origin) }
         guard properties.contains(.wasLoaded) else { return }
         lanes[id]!.lastTry = earlier.lastSignOfOutage ?? .zero
-        if properties.contains(.isUnanswered) { lanes[id]!.reconnectsUntil = now }
-        guard properties.contains(.isUnanswered), slots.standing(of: origin) != .prompt else { return }
+        guard properties.contains(.isUnanswered) else { return }
+        lanes[id]!.reconnectsUntil = now
         lanes[id]!.isUnanswered = true
         unansweredLanes[origin, default: []].insert(id)
     }
@@ -177,23 +179,25 @@ extension Scheduler {
 
     /// Returns the time from which a lane may leave the memory; `nil` if it needs to stay.
     ///
-    /// A lane stays while it has requests in flight, while another attempt may confirm a refusal, and while it waits for
-    /// something other than a time or a path. Of the lanes that wait for a turn, some stay.
+    /// A lane stays while it has requests in flight, while an attempt is about to confirm a refusal, while this machine is
+    /// short of a resource, and while the lane waits for a slot or a watch. Of the lanes that wait for a turn, some stay.
     private func mayBeUnloadedFrom(_ lane: SchedulerLane, now: Moment) -> Moment? {
-        guard lane.inflight == 0, !lane.isClaiming, !lane.hasTurn, !lane.refusals.isPending else {
-            return nil
-        }
+        guard lane.inflight == 0, !lane.isClaiming, !lane.hasTurn, lane.shortages == 0 else { return nil }
         guard !slots.isWaiting(lane.id, of: lane.origin), !watches.contains(lane.id),
             !turns.keeps(lane.id)
         else { return nil }
         let gate = gates[lane.endpoint]!
         guard gate.portal.running == nil else { return nil }
+        if lane.refusals.isPending { return max(now, lane.refusals.confirmableFrom + Self.confirmation) }
         // A watch that has not found the path that the lane needs may find it until it has lasted for this time.
         guard let watch = gate.watch, gate.state?.generation == nil || awaitsPath(lane, now: now) else {
             return now
         }
         return max(now, watch.since + settings.watchIdleTime)
     }
+
+    /// How long a lane waits in memory for an attempt that confirms a refusal.
+    private static let confirmation: Duration = .seconds(60)
 
     /// Removes a lane from memory. It remains in the store.
     private mutating func unload(_ id: Int64, now: Moment, _ actions: inout [Action]) {
@@ -216,39 +220,44 @@ extension Scheduler {
         return summary
     }
 
-    /// Returns when a lane is loaded again. A lane without a path is loaded to look for one. No lane is loaded at once, so
-    /// that lanes do not take the place of each other in the same moment.
+    /// Returns when a lane is loaded again. A lane without a path is loaded to look for one, before the longest backoff
+    /// ends. No lane is loaded at once, so that lanes do not take the place of each other in the same moment.
     private func loadTime(of lane: SchedulerLane, now: Moment) -> Moment {
         if lane.isHeld { return .never }
-        if awaitsPath(lane, now: now) {
-            let look = seemsDown(lane.endpoint) ? settings.watchIdleTime : Self.otherLooks
-            return max(now + look, ownOpening(of: lane)!)
-        }
-        let opening = max(now + .seconds(1), opening(of: lane)!, windowOpening(of: lane, now: now))
+        let opening = seemsDown(lane.endpoint) ? ownOpening(of: lane)! : opening(of: lane)!
+        let earliest = max(now + pause(of: lane, now: now), opening, windowOpening(of: lane, now: now))
         // A new request may be due earlier than the others. It must not wait for them after the lane is open.
-        return isClosed(lane, now: now) ? opening : max(opening, lane.due ?? .zero)
+        return isClosed(lane, now: now) ? earliest : max(earliest, lane.due ?? .zero)
     }
 
-    /// Returns when the window of a lane opens. It is checked again after 15 minutes, because the wall clock may be set.
+    /// Returns the minimum time for which a lane is not in memory.
+    private func pause(of lane: SchedulerLane, now: Moment) -> Duration {
+        guard awaitsPath(lane, now: now) else { return .seconds(1) }
+        return seemsDown(lane.endpoint) ? settings.watchIdleTime : .seconds(60)
+    }
+
+    /// Returns when the window of a lane opens. It is checked again after an hour, because the wall clock may be set.
     private func windowOpening(of lane: SchedulerLane, now: Moment) -> Moment {
         guard case .unmet(.window(let window), _) = constraints(of: lane, now: now) else { return now }
-        return now + min(window.state(at: wallAtStart + now).change, .seconds(900))
+        return now + min(window.state(at: wallAtStart + now).change, .seconds(3600))
     }
 
     private func isClosed(_ lane: SchedulerLane, now: Moment) -> Bool {
         ownOpening(of: lane).map { $0 > now } ?? false
     }
 
-    /// The interval after which a lane is loaded again whose path does not meet its constraints or leads to a portal.
-    private static let otherLooks: Duration = .seconds(60)
-
     /// Returns whether a lane whose requests are due waits for a path, for an interface that meets its constraints, or for
     /// the end of a captive portal.
     private func awaitsPath(_ lane: SchedulerLane, now: Moment) -> Bool {
         guard let due = lane.due, due <= now else { return false }
+        let constraints = constraints(of: lane, now: now)
+        if case .unmet(.window, _) = constraints { return false }
         if seemsDown(lane.endpoint) { return !lane.isForced }
-        if case .unmet(_, nil) = constraints(of: lane, now: now) { return true }
-        return isChecked(lane.origin) && gates[lane.endpoint]?.portal.permitsSending == false
+        // Without a watch, the interface is not known, and neither is a portal.
+        guard !needsTurn(lane), let gate = gates[lane.endpoint], gate.state?.generation != nil else {
+            return false
+        }
+        return !constraints.isMet || isChecked(lane.origin) && gate.portal.portal != nil
     }
 
     private func properties(of lane: SchedulerLane, now: Moment) -> UnloadedLane.Properties {
@@ -269,15 +278,13 @@ extension Scheduler {
         set(.makesDue, lane.releasing != nil)
         set(.releasesTrust, lane.releasing?.contains(.trust) == true)
         set(.releasesAll, lane.releasing?.contains(.auth) == true)
-        set(.isPrompt, slots.standing(of: lane.origin) == .prompt)
-        set(.isSilent, slots.standing(of: lane.origin) == .silent)
-        return properties
+        return properties.union(.init(slots.standing(of: lane.origin)))
     }
 
     /// Returns why a lane waits that is not in memory.
-    func reasonToBeUnloaded(_ lane: UnloadedLane, now: Moment) -> QueuedReason? {
+    func reasonToBeUnloaded(_ lane: UnloadedLane) -> QueuedReason {
         if let reason = unloaded.reason(of: lane) { return .notReachable(reason) }
         if !lane.properties.isDisjoint(with: [.isClosed, .isHeld, .isUnanswered]) { return .laneClosed }
-        return lane.loadsAt > now && !lane.properties.contains(.awaitsPath) ? nil : .noFreeSlot
+        return .noFreeSlot
     }
 }

@@ -19,13 +19,20 @@ extension Scheduler {
         watches.remove(lane.id)
         if let gate = gates[lane.endpoint], gate.watch != nil, gate.state == nil { return }
         turns.remove(lane.id)
-        lanes[lane.id]?.hasTurn = false
+        setTurn(of: lane.id, false)
+    }
+
+    mutating func setTurn(of id: Int64, _ hasTurn: Bool) {
+        guard let lane = lanes[id], lane.hasTurn != hasTurn else { return }
+        lanes[id]!.hasTurn = hasTurn
+        lanesWithTurn[lane.key.submitter, default: 0] += hasTurn ? 1 : -1
+        if lanesWithTurn[lane.key.submitter] == 0 { lanesWithTurn[lane.key.submitter] = nil }
     }
 
     /// Lets the lanes whose turn it is wait for a slot.
     mutating func giveTurns(now: Moment) {
         while let id = turns.takeNext(now: now) {
-            lanes[id]!.hasTurn = true
+            setTurn(of: id, true)
             schedule(id, now: now)
         }
     }
@@ -39,7 +46,8 @@ extension Scheduler {
     /// A path change, a flush, a release and a response of the origin to another lane prove or demand that the host is
     /// tried now. After each of them, the lane needs no turn.
     func needsTurn(_ lane: SchedulerLane) -> Bool {
-        guard gates.count > settings.turnsFromEndpoints, !lane.hasTurn, !lane.isForced, !lane.isRequested
+        let hasMany = gates.count > settings.turnsFromEndpoints || !unloaded.isEmpty
+        guard hasMany, !lane.hasTurn, !lane.isForced, !lane.isRequested
         else { return false }
         return lane.isUnanswered || seemsDown(lane.endpoint) || hasReconnectedInVain(lane)
     }

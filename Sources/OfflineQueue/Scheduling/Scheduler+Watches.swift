@@ -10,9 +10,9 @@ extension Scheduler {
     /// Watches the endpoint of a new lane before its time comes, so that the lane can be tried as soon as the path to its
     /// host returns.
     mutating func watchEarly(_ lane: SchedulerLane, now: Moment, _ actions: inout [Action]) {
-        guard !isWatched(lane.endpoint), watches.isEmpty, watches.hasRoom(for: lane.key.submitter) else {
-            return
-        }
+        guard !isStopped, !isWatched(lane.endpoint), watches.isEmpty,
+            watches.hasRoom(for: lane.key.submitter)
+        else { return }
         watch(lane, now: now, &actions)
     }
 

@@ -242,6 +242,8 @@ package struct Scheduler: Sendable {
     var timetable = Timetable<Int64>()
     /// The lanes that wait for their turn, because their hosts do not answer. A lane that has its turn waits for a slot.
     var turns: AttemptTurns
+    /// The number of lanes of each user that have their turn (``SchedulerLane/hasTurn``).
+    var lanesWithTurn: [UInt32?: Int] = [:]
     /// The number of watched endpoints, and the lanes that wait for a watch.
     var watches: WatchTurns
     /// The lanes in memory and those that are being loaded. Those that may leave it are known while
@@ -386,7 +388,7 @@ extension Scheduler {
         lanes[id]!.inflight += limit
         lanes[id]!.releasing = nil
         lanes[id]!.isRequested = false
-        lanes[id]!.hasTurn = false
+        setTurn(of: id, false)
         if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
         slots.leave(id, of: lane.origin)
         let retries = allowance(of: lane, limit: limit, now: now)

@@ -19,7 +19,7 @@ struct UnloadedLane: Hashable, Sendable {
         /// Requests are due, and the lane waits for its path: for any, for one that meets its constraints, or for one without
         /// a captive portal. New requests do not load it earlier.
         static let awaitsPath = Properties(rawValue: 1 << 4)
-        /// The last attempts failed without a response, so that the next one needs a turn.
+        /// The last attempt failed without a response or with a path error, so that the next one needs a turn.
         static let isUnanswered = Properties(rawValue: 1 << 5)
         /// The following ones have the meanings of the properties of ``SchedulerLane`` with these names.
         static let isHeld = Properties(rawValue: 1 << 6)
@@ -31,10 +31,10 @@ struct UnloadedLane: Hashable, Sendable {
         static let releasesTrust = Properties(rawValue: 1 << 10)
         /// The next claim releases requests for every reason that a flush releases.
         static let releasesAll = Properties(rawValue: 1 << 11)
-        /// The origin's standing is ``OriginStanding/prompt``.
-        static let isPrompt = Properties(rawValue: 1 << 12)
-        /// The origin's standing is ``OriginStanding/silent``.
-        static let isSilent = Properties(rawValue: 1 << 14)
+        /// The origin has responded before; see ``OriginStanding``.
+        static let hasResponded = Properties(rawValue: 1 << 12)
+        /// The last attempts to the origin were slow or got no response.
+        static let isFailing = Properties(rawValue: 1 << 14)
         /// The next claim makes all pending requests due.
         static let makesDue = Properties(rawValue: 1 << 15)
     }
@@ -64,6 +64,9 @@ struct UnloadedLane: Hashable, Sendable {
         get { seconds.moment }
         set { seconds = UInt32(roundingUp: newValue) }
     }
+
+    /// Whether a claim of the lane would release held requests, now or when the time of an untrusted server is over.
+    var releases: Bool { !properties.isDisjoint(with: [.isDistrusted, .releasesTrust, .releasesAll]) }
 
     var distrustedUntil: Moment? { properties.contains(.isDistrusted) ? loadsAt : nil }
 
@@ -98,6 +101,27 @@ struct UnloadedLane: Hashable, Sendable {
         properties.subtract([.isClosed, .isHeld, .isDistrusted, .isUnanswered, .awaitsPath])
         (outage, reason, closures) = (0, 0, 0)
         seconds = UInt32(roundingDown: now)
+    }
+}
+
+extension UnloadedLane.Properties {
+    init(_ standing: OriginStanding) {
+        self =
+            switch standing {
+            case .new: []
+            case .prompt: .hasResponded
+            case .slow, .doubtful: [.hasResponded, .isFailing]
+            case .silent: .isFailing
+            }
+    }
+
+    var standing: OriginStanding {
+        switch (contains(.hasResponded), contains(.isFailing)) {
+        case (false, false): .new
+        case (true, false): .prompt
+        case (true, true): .doubtful(failures: 1)
+        case (false, true): .silent
+        }
     }
 }
 

@@ -5,20 +5,24 @@ internal import NetworkReachability
 /// and purpose.
 ///
 /// A lane in memory takes about 2.6 KB with the state of its host and origin, so a million hosts would need gigabytes.
-/// Here, a lane takes at most 100 bytes.
+/// Here, a lane takes about 100 bytes, with the tables.
 struct UnloadedLanes: Sendable {
     /// A group of lanes. The groups take turns.
     struct Group: Hashable, Sendable {
         /// What a lane is needed for. Lanes with one purpose do not wait behind many lanes with another one.
         enum Purpose: Hashable, Sendable {
-            /// A flush or a release demands an attempt, or the origin responded promptly before.
+            /// An attempt that a flush or a release demands.
             case demanded
-            /// An attempt.
+            /// An attempt to a host that has responded.
+            case known
+            /// An attempt to another host.
             case attempt
-            /// An attempt to a host that did not answer. It needs a turn (``AttemptTurns``).
-            case retry
+            /// An attempt to a host that did not answer. It needs a turn (``AttemptTurns/Group``).
+            case retry(hasResponded: Bool)
             /// To find out whether there is a path again.
             case look
+
+            var isRetry: Bool { if case .retry = self { true } else { false } }
         }
 
         let submitter: UInt32?
@@ -62,7 +66,7 @@ struct UnloadedLanes: Sendable {
 
     /// Returns whether a lane of a user waits to be loaded at the given time, other than for a retry.
     func isAwaited(for submitter: UInt32?, now: Moment) -> Bool {
-        groups.contains { $0.key.submitter == submitter && $0.key.purpose != .retry && $0.value <= now }
+        groups.contains { $0.key.submitter == submitter && !$0.key.purpose.isRetry && $0.value <= now }
     }
 
     func retriesLoading(for submitter: UInt32?) -> Int { loadingRetries[submitter] ?? 0 }
@@ -102,7 +106,7 @@ struct UnloadedLanes: Sendable {
             let lane = lanes[id]!
             lanes[id]!.properties.insert(.isLoading)
             leave(lane)
-            if group.purpose == .retry {
+            if group.purpose.isRetry {
                 lanes[id]!.properties.insert(.isLoadingForTurn)
                 loadingRetries[group.submitter, default: 0] += 1
             }
@@ -159,7 +163,8 @@ extension UnloadedLane {
     private var purpose: UnloadedLanes.Group.Purpose {
         if properties.contains(.awaitsPath) { return .look }
         if !properties.isDisjoint(with: [.isForced, .isRequested]) { return .demanded }
-        if properties.contains(.isUnanswered) { return .retry }
-        return properties.contains(.isPrompt) ? .demanded : .attempt
+        let hasResponded = properties.contains(.hasResponded)
+        if properties.contains(.isUnanswered) { return .retry(hasResponded: hasResponded) }
+        return hasResponded ? .known : .attempt
     }
 }

@@ -38,6 +38,8 @@ struct FleetSimulation<Network: SimulatedNetwork> {
         var nextRow = 0
     }
 
+    /// The number of lanes that were loaded.
+    private(set) var loads = 0
     /// The largest number of lanes that a queue had in memory.
     private(set) var mostLanes = 0
 
@@ -145,7 +147,9 @@ extension FleetSimulation {
             switch action {
             case .claim(let claim):
                 execute(claim, queue) { .claimed(lane: claim.lane, taken: $0, use: $1, due: $2) }
-            case .load(let lanes): plan(.loaded(queue: queue, lanes: lanes), at: now + .milliseconds(1))
+            case .load(let lanes):
+                loads += lanes.count
+                plan(.loaded(queue: queue, lanes: lanes), at: now + .milliseconds(1))
             case .watch(let endpoint): feed(.gate(endpoint, queues[queue].gate), queue)
             case .unwatch, .dropConnections, .abort, .interrupt, .restartStalled, .endLost, .release: break
             case .probePortal(let endpoint, let probe):

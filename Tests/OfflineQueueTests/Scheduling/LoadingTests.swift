@@ -53,10 +53,11 @@ internal import Testing
         var fleet = fleet(dead: 2000)
         fleet.run(until: .seconds(3600))
         let attempts = fleet.network.attempts
+        let count = attempts.values.reduce(0) { $0 + $1.count }
         let settings = Scheduler.Settings()
         let limit = 2000 + settings.unansweredBurst + Int(settings.unansweredRate * 3600)
-        let count = attempts.values.reduce(0) { $0 + $1.count }
         #expect(fleet.mostLanes <= 20 && attempts.count == 2000)
+        #expect(fleet.loads <= 3 * count, "\(fleet.loads) loads for \(count) attempts")
         #expect(count <= limit && count > limit - 1500, "\(count) attempts, limit \(limit)")
         // Each host has a fair share of the retries.
         let counts = attempts.values.map(\.count)
@@ -90,6 +91,8 @@ internal import Testing
         fleet.network.responding = ""
         fleet.run(until: .seconds(200))
         #expect(fleet.network.attempts.isEmpty && fleet.mostLanes <= 20)
+        // Each of 17 lanes looks for a path for five seconds.
+        #expect(fleet.loads <= 17 * 200 / 5 + 500, "\(fleet.loads)")
         fleet.turn(.reachable(generation: 2, route: 1), at: .seconds(200))
         fleet.run(until: .seconds(420))
         // Each look takes the memory for five seconds, so 17 lanes look at a time.
@@ -115,7 +118,7 @@ internal import Testing
         let first = scheduler.handle(.lanes(rows), now: .zero)
         #expect(first == [.watch(.https("1")), .watch(.https("2"))])
         #expect(scheduler.unloaded.count == 1 && scheduler.nextWake(now: .zero) == .seconds(5))
-        #expect(scheduler.waitReason(ofLane: 3, now: .seconds(1)) == nil)
+        #expect(scheduler.waitReason(ofLane: 3, now: .seconds(5)) == .noFreeSlot)
         // The watches of lanes in memory have been idle for long enough.
         let load = scheduler.handle(.wake, now: .seconds(5))
         #expect(load == [.unwatch(.https("1")), .load([3])])
@@ -177,9 +180,9 @@ internal import Testing
         #expect(scheduler.handle(.lanes([resumed]), now: .seconds(9)).isEmpty, "it is held")
         let paused = Scheduler.LaneRows(resumed.info, due: nil, flushedAt: .seconds(10))
         #expect(scheduler.handle(.lanes([paused]), now: .seconds(10)).contains(.load([2])))
-        _ = scheduler.handle(.loaded([rows(2, due: nil)], missing: []), now: .seconds(11))
-        #expect(scheduler.unloaded[2] == nil && scheduler.lanes.isEmpty)
-        #expect(scheduler.handle(.lanes([resumed]), now: .seconds(20)) == [.watch(.https("2"))])
+        let loaded = scheduler.handle(.loaded([rows(2, due: nil)], missing: []), now: .seconds(11))
+        #expect(claims(loaded).map(\.releasing) == [Scheduler.releasedByFlush])
+        #expect(scheduler.lanes[2]?.isHeld == false)
     }
 
     @Test func `a lane that gets a request while it is read is not forgotten`() {
@@ -199,15 +202,19 @@ internal import Testing
         var refusals = RefusalCheck(since: .zero)
         let isFinal = refusals.refused(with: 404, began: .zero, delay: .seconds(5), now: .zero)
         scheduler.lanes[1]!.refusals = refusals
+        scheduler.memory.setYield(1, for: nil, from: nil)
         scheduler.updateUnloading(1, now: .zero)
         #expect(!isFinal)
         let load = scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6))
         #expect(load.isEmpty && scheduler.unloaded[2] != nil)
+        // It does not stay for ever if the confirmation is late.
+        #expect(scheduler.nextWake(now: .seconds(6)) == .seconds(65))
+        #expect(scheduler.handle(.wake, now: .seconds(65)).contains(.load([2])))
     }
 
     @Test func `a host that did not answer is silent again after it was loaded`() {
         var scheduler = contended()
-        let silent: UnloadedLane.Properties = [.wasLoaded, .isSilent, .isUnanswered]
+        let silent: UnloadedLane.Properties = [.wasLoaded, .isFailing, .isUnanswered]
         scheduler.unloaded.set(2, UnloadedLane(submitter: nil, loadsAt: .seconds(6), silent))
         #expect(scheduler.handle(.wake, now: .seconds(6)).contains(.load([2])))
         _ = scheduler.handle(.loaded([rows(2, due: .zero)], missing: []), now: .seconds(6))
@@ -235,6 +242,49 @@ internal import Testing
         #expect(scheduler.unloaded[1]?.loadsAt == .seconds(8))
     }
 
+    @Test func `a path is looked for when a request is due, before the longest backoff ends`() {
+        var scheduler = contended(due: .seconds(60))
+        _ = scheduler.handle(.gate(.https("1"), .notReachable), now: .zero)
+        _ = scheduler.handle(.lanes([rows(2, due: .seconds(6))]), now: .seconds(6))
+        #expect(scheduler.unloaded[1]?.loadsAt == .seconds(60))
+    }
+
+    @Test func `a lane whose next claim releases requests is loaded although none is pending`() {
+        var scheduler = contended()
+        let releasing: UnloadedLane.Properties = [.wasLoaded, .makesDue, .releasesTrust]
+        scheduler.unloaded.set(2, UnloadedLane(submitter: nil, loadsAt: .seconds(6), releasing))
+        #expect(scheduler.handle(.wake, now: .seconds(6)).contains(.load([2])))
+        _ = scheduler.handle(.loaded([rows(2, due: nil)], missing: []), now: .seconds(6))
+        #expect(scheduler.lanes[2]?.releasing == [.trust] && scheduler.lanes[2]?.due == .seconds(6))
+    }
+
+    @Test func `a lane with a closed window waits for its window, also without a path`() throws {
+        var scheduler = contended()
+        scheduler.setWall(Timestamp(milliseconds: 0), now: .zero)
+        let origin = Origin(scheme: "https", host: "2", port: 443)
+        var constraints = RequestConstraints()
+        constraints.window = try DailyWindow(parsing: "00:30-01:00")
+        let key = LaneKey(origin: origin, constraints: constraints)
+        let info = Scheduler.LaneInfo(id: 2, key: key)
+        scheduler.unloaded.set(2, UnloadedLane(submitter: nil, loadsAt: .seconds(6)))
+        _ = scheduler.handle(.wake, now: .seconds(6))
+        _ = scheduler.handle(.loaded([Scheduler.LaneRows(info, due: .zero)], missing: []), now: .seconds(6))
+        _ = scheduler.handle(.lanes([rows(3, due: .seconds(7))]), now: .seconds(7))
+        #expect(scheduler.unloaded[2]?.loadsAt == .seconds(1800))
+    }
+
+    @Test func `a host that has responded does not wait for the retries of those that have not`() {
+        var unloaded = UnloadedLanes()
+        for id in 1...100 as ClosedRange<Int64> {
+            unloaded.set(id, UnloadedLane(submitter: 1, loadsAt: .zero, .isUnanswered))
+        }
+        let known: UnloadedLane.Properties = [.isUnanswered, .hasResponded, .isFailing]
+        unloaded.set(200, UnloadedLane(submitter: 1, loadsAt: .seconds(5), known))
+        let groups = Set(unloaded.groups.map(\.key))
+        let first = (1...3).compactMap { _ in unloaded.takeNext(from: groups)?.id }
+        #expect(first.contains(200))
+    }
+
     @Test func `fast retries after a path error do not begin again when a lane was loaded`() {
         var scheduler = contended()
         let isFirst = scheduler.isReconnecting(lane: 1, isPathError: true, now: .seconds(1))
@@ -260,12 +310,12 @@ internal import Testing
         #expect(scheduler.unloaded.count == 1 && scheduler.unloaded[1] != nil && scheduler.lanes.isEmpty)
     }
 
-    /// Returns a scheduler that may have one lane in memory. The lane 1 is there, and waits until 3600 s.
-    private func contended() -> Scheduler {
+    /// Returns a scheduler that may have one lane in memory. The lane 1 is there, and waits until `due`.
+    private func contended(due: Moment = .seconds(3600)) -> Scheduler {
         var settings = Scheduler.Settings()
         settings.maximumLanes = 1
         var scheduler = Scheduler(settings: settings, seed: 1)
-        _ = scheduler.handle(.lanes([rows(1, due: .seconds(3600))]), now: .zero)
+        _ = scheduler.handle(.lanes([rows(1, due: due)]), now: .zero)
         scheduler.isMemoryContended = true
         scheduler.updateUnloading(1, now: .zero)
         return scheduler
