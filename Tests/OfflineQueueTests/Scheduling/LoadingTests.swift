@@ -266,11 +266,14 @@ internal import Testing
         constraints.window = try DailyWindow(parsing: "00:30-01:00")
         let key = LaneKey(origin: origin, constraints: constraints)
         let info = Scheduler.LaneInfo(id: 2, key: key)
-        scheduler.unloaded.set(2, UnloadedLane(submitter: nil, loadsAt: .seconds(6)))
+        var lane = UnloadedLane(submitter: nil, loadsAt: .seconds(6), .wasLoaded)
+        scheduler.unloaded.setOutage(.noRoute, lastSign: .zero, of: &lane)
+        scheduler.unloaded.set(2, lane)
         _ = scheduler.handle(.wake, now: .seconds(6))
         _ = scheduler.handle(.loaded([Scheduler.LaneRows(info, due: .zero)], missing: []), now: .seconds(6))
         _ = scheduler.handle(.lanes([rows(3, due: .seconds(7))]), now: .seconds(7))
         #expect(scheduler.unloaded[2]?.loadsAt == .seconds(1800))
+        #expect(scheduler.unloaded[2]?.group.purpose == .attempt, "a path is not looked for")
     }
 
     @Test func `a host that has responded does not wait for the retries of those that have not`() {
