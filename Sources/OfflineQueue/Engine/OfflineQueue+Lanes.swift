@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 
 /// Lanes: the scheduler is notified of their changes, and reads them from the store.
 extension OfflineQueue {
-    /// The number of lanes that are read at once. A read of so many takes a few milliseconds.
+    /// The number of lanes that are read at once, so that other reads do not wait for all of them.
     private static let lanesAtOnce = 500
 
     /// Passes changed lanes to the scheduler, with the times when their next requests are due.

@@ -3,7 +3,7 @@
 // MARK: - Loading
 
 extension Scheduler {
-    /// Loads lanes whose time has come, in place of lanes that only wait.
+    /// Loads lanes whose time has come. If there is no room, lanes that only wait leave the memory.
     ///
     /// - Returns: Whether lanes have left the memory, so that their watches are free.
     mutating func loadLanes(now: Moment, _ actions: inout [Action]) -> Bool {
