@@ -6,9 +6,10 @@ internal import NetwatchEventLoop
 /// Each scope (``CredentialScope``) sends one request after ``Backoff/base``, and further ones at intervals that double up
 /// to ``Backoff/cap``. The first success of any request of the scope releases all others.
 ///
-/// A server may accept a credential for some requests and reject it for others. If requests are rejected again after such a
-/// release, other successes would release them again and again. From then on, only the success of a released request
-/// releases the others at once, and other successes do so at the time of the next try.
+/// A server may accept a credential for some requests and reject it for others. If a released request is rejected again,
+/// other successes would release it again and again. From then on, only the success of the request that was tried releases
+/// the others at once, and other successes do so at the time of the next try. The rejection of a request that was not held
+/// before is the beginning of another failure, and changes none of this.
 struct AuthRetries: Sendable {
     /// The last release of held requests of a scope, until one of them is rejected again.
     private struct Release: Sendable {
@@ -23,7 +24,7 @@ struct AuthRetries: Sendable {
         var next: Moment
         /// When a request was rejected last, and when the store was last asked for a request to try.
         var (rejected, asked): (Moment, Moment)
-        /// The number of releases after which a request was rejected again.
+        /// The number of releases after which a released request was rejected again.
         var failures = 0
         var release: Release?
         /// Whether the server accepts the credential for some requests and rejects it for others.
@@ -73,11 +74,14 @@ struct AuthRetries: Sendable {
 extension AuthRetries {
     /// Records that a request was held for `auth`.
     ///
-    /// - Parameter began: When its attempt began.
+    /// - Parameters:
+    ///   - began: When its attempt began.
+    ///   - isAgain: Whether it was held for `auth` before.
     /// - Returns: The requests to release now.
     mutating func rejected(
         _ scope: CredentialScope,
         began: Moment,
+        isAgain: Bool,
         now: Moment,
         _ random: inout SplitMix64
     ) -> HeldRelease? {
@@ -92,8 +96,10 @@ extension AuthRetries {
             // The request was in flight when all others were released, so it is released now.
             return release.isWhole ? .all(scope) : nil
         }
-        state.failures += 1
-        if release.isWhole { state.isPartial = true }
+        if isAgain {
+            state.failures += 1
+            if release.isWhole { state.isPartial = true }
+        }
         state.release = nil
         state.next = now + delay(after: state.failures, &random)
         return nil

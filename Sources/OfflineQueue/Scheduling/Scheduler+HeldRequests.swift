@@ -69,10 +69,11 @@ extension Scheduler {
     mutating func credentialRejected(
         _ scope: CredentialScope,
         began: Moment,
+        isAgain: Bool,
         now: Moment,
         _ actions: inout [Action]
     ) {
-        order(auth.rejected(scope, began: began, now: now, &random), &actions)
+        order(auth.rejected(scope, began: began, isAgain: isAgain, now: now, &random), &actions)
         setTime(of: scope)
     }
 

@@ -157,8 +157,9 @@ package struct Scheduler: Sendable {
         /// An outcome was stored. `due` is when the request is retried; `nil` if it is not. `isDistrusted` is whether
         /// it is held because its server is not trusted.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
-        /// A request was held for `auth` after an attempt that began at the given time.
-        case credentialRejected(CredentialScope, began: Moment)
+        /// A request was held for `auth` after an attempt that began at the given time. `isAgain` is whether it was held
+        /// for `auth` before.
+        case credentialRejected(CredentialScope, began: Moment, isAgain: Bool)
         /// A request was delivered by an attempt that began at the given time. Needed only while
         /// ``Scheduler/hasRejectedCredentials``.
         case credentialAccepted(CredentialScope, request: Int64, began: Moment)
@@ -318,8 +319,8 @@ package struct Scheduler: Sendable {
             record(use, ofLane: lane, now: now)
             nextClaimed(lane, taken: taken, due: due, now: now)
             removeIfIdle(lane, now: now, &actions)
-        case .credentialRejected(let scope, let began):
-            credentialRejected(scope, began: began, now: now, &actions)
+        case .credentialRejected(let scope, let began, let isAgain):
+            credentialRejected(scope, began: began, isAgain: isAgain, now: now, &actions)
         case .credentialAccepted(let scope, let request, let began):
             credentialAccepted(scope, request, began: began, now: now, &actions)
         case .credentialsChanged(let names):

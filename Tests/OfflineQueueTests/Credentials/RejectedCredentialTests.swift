@@ -65,6 +65,21 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a server that fails twice for a moment delays no lane after the first delivery`() async throws {
+        let server = TestToken("open")
+        let queue = try await directory.openQueue(sender(server), signal: changes)
+        try await register(in: queue)
+        for failure in 1...3 {
+            server.set("closed")
+            try await queue.enqueue(id: "a\(failure)", credential: "token") { $0.isFIFO = true }
+            try await changes.until(queue) { $0[.held] == 1 }
+            server.set("open")
+            try await queue.enqueue(id: "b\(failure)", credential: "token") { $0.lane = "l" }
+            try await changes.until(queue) { $0[.delivered] == 2 * failure }
+        }
+        await queue.stop()
+    }
+
     @Test func `a server that rejects some requests for good is not asked at each success`() async throws {
         let sender = FakeSender { attempt in .status(attempt.url.hasSuffix("/locked") ? 401 : 200) }
         let queue = try await directory.openQueue(sender, signal: changes)

@@ -20,7 +20,7 @@ internal import Testing
         throws
     {
         var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
-        #expect(retries.rejected(scope, began: .zero, now: .zero, &random) == nil)
+        #expect(retries.rejected(scope, began: .zero, isAgain: false, now: .zero, &random) == nil)
         var (rejected, last) = (Moment.zero, HeldPlace?.none)
         for (number, seconds) in [300, 600, 1200, 2400, 3600, 3600].enumerated() {
             let next = try #require(retries.next(scope))
@@ -31,7 +31,7 @@ internal import Testing
             last = place(Int64(number))
             retries.released(release, .some(last: last!))
             rejected = next + .seconds(1)
-            #expect(retries.rejected(scope, began: next, now: rejected, &random) == nil)
+            #expect(retries.rejected(scope, began: next, isAgain: true, now: rejected, &random) == nil)
         }
     }
 
@@ -41,7 +41,7 @@ internal import Testing
             retries.accepted(scope, request, began: .seconds(began), now: .seconds(now), &random)
         }
         func rejected(began: Int, now: Int) -> HeldRelease? {
-            retries.rejected(scope, began: .seconds(began), now: .seconds(now), &random)
+            retries.rejected(scope, began: .seconds(began), isAgain: false, now: .seconds(now), &random)
         }
         #expect(accepted(began: 0, now: 1) == nil, "nothing is held")
         _ = rejected(began: 0, now: 10)
@@ -58,13 +58,13 @@ internal import Testing
         func accepted(_ request: Int64, at now: Moment) -> HeldRelease? {
             retries.accepted(scope, request, began: now, now: now, &random)
         }
-        _ = retries.rejected(scope, began: .zero, now: .zero, &random)
+        _ = retries.rejected(scope, began: .zero, isAgain: false, now: .zero, &random)
         #expect(accepted(7, at: .seconds(1)) == .all(scope))
-        _ = retries.rejected(scope, began: .seconds(1), now: .seconds(2), &random)
+        _ = retries.rejected(scope, began: .seconds(1), isAgain: true, now: .seconds(2), &random)
         #expect(accepted(8, at: .seconds(3)) == nil)
         let first = try #require(retries.next(scope))
         #expect(retries.nextCame(scope, now: first, &random) == .all(scope), "another request has succeeded")
-        _ = retries.rejected(scope, began: first, now: first, &random)
+        _ = retries.rejected(scope, began: first, isAgain: true, now: first, &random)
         let second = try #require(retries.next(scope))
         let release = try #require(retries.nextCame(scope, now: second, &random))
         #expect(release == .next(scope, after: nil), "no request has succeeded")
@@ -72,16 +72,27 @@ internal import Testing
         #expect(accepted(42, at: second) == .all(scope), "the request that was tried has succeeded")
     }
 
+    @Test func `a second failure of the server holds other requests, and a success releases them at once, too`()
+    {
+        var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
+        for second in [0, 60, 120] {
+            let now = Moment.seconds(second)
+            #expect(retries.rejected(scope, began: now, isAgain: false, now: now, &random) == nil)
+            let accepted = retries.accepted(scope, 7, began: now, now: now + .seconds(1), &random)
+            #expect(accepted == .all(scope), "after \(second) s")
+        }
+    }
+
     @Test func `a scope is forgotten when none of its requests is held, unless one was rejected meanwhile`()
         throws
     {
         for isRejectedMeanwhile in [false, true] {
             var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
-            _ = retries.rejected(scope, began: .zero, now: .zero, &random)
+            _ = retries.rejected(scope, began: .zero, isAgain: false, now: .zero, &random)
             let next = try #require(retries.next(scope))
             let release = try #require(retries.nextCame(scope, now: next, &random))
             if isRejectedMeanwhile {
-                _ = retries.rejected(scope, began: next, now: next + .seconds(1), &random)
+                _ = retries.rejected(scope, began: next, isAgain: true, now: next + .seconds(1), &random)
             }
             retries.released(release, .none)
             #expect(retries.isEmpty != isRejectedMeanwhile)
@@ -91,7 +102,7 @@ internal import Testing
     @Test func `the requests of many scopes are tried together, lane by lane`() {
         var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
         for number in 0...AuthRetries.maximumScopes {
-            _ = retries.rejected(Self.scope("\(number)"), began: .zero, now: .zero, &random)
+            _ = retries.rejected(Self.scope("\(number)"), began: .zero, isAgain: false, now: .zero, &random)
         }
         #expect(retries.next(Self.scope("\(AuthRetries.maximumScopes)")) == nil)
         #expect(retries.nextOfOthers != nil)
@@ -116,7 +127,7 @@ internal import Testing
         let info = Scheduler.LaneInfo(id: 1, host: "b", mode: .parallel)
         _ = scheduler.handle(.rows(info, due: .zero), now: .zero)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: .zero)
-        #expect(scheduler.handle(.credentialRejected(scope, began: .zero), now: .zero).isEmpty)
+        #expect(scheduler.handle(.credentialRejected(scope, began: .zero, isAgain: false), now: .zero).isEmpty)
         let next = try #require(scheduler.nextWake(now: .zero))
         #expect(scheduler.nextTry(ofHeld: .auth, lane: nil) { scope } == next)
         #expect((.seconds(300) ... .seconds(330)).contains(next))
