@@ -61,6 +61,12 @@ struct DoctorCommandTests {
         #expect(results(try await doctor(nothing, in: namespace).findings["loopback"]) == ["ok"])
     }
 
+    @Test func `a service that does not run and whose store is not known is a problem`() async throws {
+        let (ending, findings) = try await doctor(Array(nothing.prefix(2)))
+        #expect(ending == .exited(1) && results(findings["service"]) == ["warning"], "\(findings)")
+        #expect(results(findings["store"]) == ["problem"] && message(findings["store"]).hasPrefix("not checked: "))
+    }
+
     @Test func `text has one line per check, in a fixed order`() async throws {
         let run = try await Command.start(["doctor"] + nothing).outcome()
         #expect(run.ending == .exited(0) && run.errors == [])

@@ -25,6 +25,9 @@ internal import Testing
             echo refused with $status
             [ $accepted -gt 10 ] && echo after more than ten
             cat \(script.file("errors"))
+            \(Command.path) status --check-queue --timeout 30s \(socket) | grep ^store
+            curl -s --unix-socket \(script.file("socket")) http://n/ | grep -c 'disk is full'
+            curl -s --unix-socket \(script.file("socket")) http://n/metrics | grep ^netwatch_store_disk_reserve
             \(Command.path) doctor \(socket) | sed -n 's/^store *problem *//p'
             \(Command.path) queue drop \(socket) $(cat \(script.file("ids"))) >/dev/null && echo dropped
             \(send) >/dev/null 2>&1 && echo accepted
@@ -39,12 +42,20 @@ internal import Testing
         #expect(lines.prefix(2) == ["refused with 2", "after more than ten"], "\(output)")
         #expect(lines.dropFirst(2).first?.contains("bytes of disk space are free") == true, "\(output)")
         #expect(
-            output.contains("must stay free to store outcomes (`queue.limits.disk-reserve`)"),
+            output.contains(
+                "must stay free to store outcomes (`queue.limits.disk-reserve`, at most a tenth of the file system)"
+            ),
             "\(output)"
         )
+        let notes = [
+            "store       the disk is full, so new requests are refused; `netwatch doctor` shows what to do", "1",
+            "netwatch_store_disk_reserve_bytes 8388608",
+        ]
+        #expect(notes.allSatisfy(lines.contains), "\(output)")
         let advice =
-            "so it refuses large ones, and soon all; free some space, or reduce `queue.limits.disk-reserve`"
-        let findings = ["the disk is full: ", "the disk of `\(disk.path)/queue` is full: "]
+            "8.4 MB must stay free for the requests that it has accepted; free some space, or set "
+            + "`queue.limits.disk-reserve` to less than 8.4 MB"
+        let findings = ["the disk is full, ", "the disk of `\(disk.path)/queue` is full, "]
         #expect(
             findings.allSatisfy { finding in
                 lines.contains { $0.hasPrefix(finding) && $0.hasSuffix(advice) }

@@ -29,6 +29,19 @@ internal import Testing
         #expect(again.errors == ["imported 0 requests, skipped 3 known"])
     }
 
+    @Test func `only an import creates a queue, and only in an empty directory that is named`() async throws {
+        let source = try await QueueFixture(.directory, count: 2)
+        let file = try await export(source, to: "export")
+        let new = try ScratchDirectory()
+        let listed = try await Command.run("queue", "list", "--state-dir", new.path)
+        #expect(listed.ending == .exited(64))
+        let imported = try await Command.run("queue", "import", file, "--state-dir", new.path)
+        #expect(imported.ending == .exited(0) && imported.errors == ["imported 2 requests"])
+        let again = try await Command.run("queue", "import", file, "--state-dir", new.path)
+        #expect(again.errors == ["imported 0 requests, skipped 2 known"])
+        withExtendedLifetime(source) {}
+    }
+
     @Test func `an import warns of requests whose ids belong to others, and ends with 1`() async throws {
         let source = try await QueueFixture(.directory, count: 3)
         let file = try await export(source, to: "export")

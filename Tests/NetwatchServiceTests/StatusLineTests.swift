@@ -29,6 +29,13 @@ internal import Testing
         )
     }
 
+    @Test func `the line has what needs an operator`() {
+        let network = ControlMessage.Network(state: "reachable")
+        var line = StatusLine(network: network, hosts: [:], queue: nil)
+        (line.usesLastGood, line.isStoreDamaged, line.isDiskFull) = (true, true, true)
+        #expect(line.text == "network: reachable; last good configuration; damaged store; full disk")
+    }
+
     @Test func `parts without a value are short or missing`() {
         #expect(text() == "network: reachable; queue: empty")
         #expect(text("unknown", queue: nil) == "network: unknown")

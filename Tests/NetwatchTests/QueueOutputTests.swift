@@ -223,6 +223,20 @@ internal import Testing
         let scan = Data(#"{"finding_count":1}"#.utf8)
         summary.scan = try ControlMessage.decoder.decode(ControlMessage.Scan.self, from: scan)
         #expect(summary.queueStatus == .no)
+        #expect(summary.storeText == "damaged: a scan has found 1 problem; `netwatch doctor` shows what to do")
+    }
+
+    @Test func `a queue whose disk is full needs attention, and says how much must stay free`() throws {
+        var statistics = try statistics(closed: 0)
+        (statistics.diskFull, statistics.diskReserveBytes) = (true, 16_800_000)
+        statistics.freeBytes = 10_700_000
+        let queue = ServiceSummary.Queue(statistics)
+        let summary = ServiceSummary(state: .running, socket: "", queue: queue)
+        #expect(summary.queueStatus == .no)
+        let text = "the disk is full, so new requests are refused; `netwatch doctor` shows what to do"
+        #expect(summary.storeText == text)
+        let line = "free disk   10.7 MB, of 16.8 MB that must stay free: new requests are refused"
+        #expect(StatisticsReport(statistics).lines.last == line)
     }
 
     @Test(arguments: [

@@ -67,6 +67,7 @@ package struct ConfigurationFiles: Sendable {
         reader.finish()
         var values = reader.values
         values.files = files
+        if !unreadable.isEmpty { values.faultyKeys = nil }
         let problems = unreadable + reader.problems
         guard problems.isEmpty else {
             let sources = candidates.map(\.0) + SettingTable.settings.map(\.variable)

@@ -98,6 +98,8 @@ struct ConfigurationReader {
     private(set) var origins: [String: Origin] = [:]
     /// The values of files that environment variables replace, as TOML, by the path of the key.
     private(set) var replacedValues: [String: String] = [:]
+    /// See ``ConfigurationValues/faultyKeys``.
+    private(set) var faultyKeys: Set<String>? = []
     /// The tables of all arrays, in the order of the files.
     private(set) var tables: [ArrayTable] = []
     /// The places of the hosts that have set the version of HTTP of an origin, by the text of the origin.
@@ -116,11 +118,13 @@ struct ConfigurationReader {
     {
         source = file
         guard document.count <= limit else {
+            faultyKeys = nil
             return report("the file has more than \(limit) bytes", at: nil)
         }
         do {
             if case .table(let entries) = try TOMLNode.parse(document).value { read(entries, in: "") }
         } catch {
+            faultyKeys = nil
             let hint = UnquotedString(in: document, at: error.position).map { "; \($0.hint)" } ?? ""
             report("\(error.message)\(hint); the rest of this file was not checked", at: error.position)
         }
@@ -136,6 +140,7 @@ struct ConfigurationReader {
             if let value = Self.value(text) {
                 read(setting, value, at: nil)
             } else {
+                faultyKeys?.insert(setting.path)
                 let shown = RefusedText.withoutSecrets(text, isURL: setting.isURL)
                 report("`\(shown)` is not a TOML value\(Self.advice(for: shown, of: setting))", at: nil)
             }
@@ -289,10 +294,12 @@ struct ConfigurationReader {
             guard try setting.apply(&configuration, value) != nil else {
                 let shown = value.refusedText(isURL: setting.isURL)
                 let message = "`\(setting.path)` is \(shown); it must be \(setting.accepted)"
+                faultyKeys?.insert(setting.path)
                 return report(message, at: position)
             }
         } catch {
             let message = "`\(setting.path)` cannot be checked now: \(error)"
+            faultyKeys?.insert(setting.path)
             return report(message, at: position, isTemporary: true)
         }
         origins[setting.path] = Origin(
@@ -306,6 +313,7 @@ struct ConfigurationReader {
     private mutating func readTables(of kind: ArrayTable.Kind, _ node: TOMLNode) {
         let name = kind.rawValue
         guard case .array(let nodes) = node.value else {
+            faultyKeys?.insert(name)
             return report(
                 "`\(name)` is \(node.value.kind); write each \(name) as a table `[[\(name)]]`",
                 at: node.position
@@ -313,6 +321,7 @@ struct ConfigurationReader {
         }
         for node in nodes {
             guard case .table(let entries) = node.value else {
+                faultyKeys?.insert(name)
                 report(
                     "a \(name) is \(node.value.kind); write each \(name) as a table `[[\(name)]]`",
                     at: node.position

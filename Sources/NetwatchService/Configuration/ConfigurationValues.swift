@@ -7,6 +7,8 @@ package struct ConfigurationValues: Hashable, Sendable {
     var replaced: [String: String] = [:]
     /// The files that were read.
     var files: [String] = []
+    /// The keys whose values have faults; `nil` if a file could not be read to its end, which may set any key.
+    var faultyKeys: Set<String>? = []
 
     package init() {}
 
@@ -18,6 +20,9 @@ package struct ConfigurationValues: Hashable, Sendable {
     func keys(differingFrom other: ConfigurationValues) -> [String] {
         Self.keys.filter { texts[$0] != other.texts[$0] }
     }
+
+    /// Returns whether it is known that no file and no variable sets a key.
+    func isUnset(_ key: String) -> Bool { texts[key] == nil && faultyKeys?.contains(key) == false }
 
     /// The values as one configuration file.
     var document: String {
@@ -41,6 +46,7 @@ extension ConfigurationReader {
         values.texts = origins.mapValues(\.text)
         for table in tables { values.texts[table.kind.rawValue, default: ""] += table.text }
         values.replaced = replacedValues
+        values.faultyKeys = faultyKeys
         return values
     }
 }

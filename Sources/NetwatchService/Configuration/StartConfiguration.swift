@@ -44,7 +44,8 @@ package struct ConfigurationFallback: Hashable, Sendable {
     let faults: [String]
     /// When the last good configuration was stored.
     let kept: Date
-    /// The keys without a fault whose values in the files and variables are ignored, because they differ.
+    /// The keys without a fault whose values in the files and variables are ignored, because they differ. A key that is
+    /// no longer set differs, too.
     let ignoredKeys: [String]
 
     /// The first fault, the number of the others, and the ignored keys, on one line.
@@ -82,10 +83,12 @@ extension LastGoodConfiguration {
         guard !result.files.contains(result.path), let content = try? content(),
             content.files.contains(result.path)
         else { return nil }
+        var values = result.configuration.values
+        values.faultyKeys = nil
         return InvalidConfiguration(
             [problem("the file is missing; an empty file selects the defaults", of: result.path)],
             inOrderOf: [],
-            values: result.configuration.values
+            values: values
         )
     }
 
@@ -114,8 +117,7 @@ extension LastGoodConfiguration {
         let fallback = ConfigurationFallback(
             faults: error.problems.map(\.description),
             kept: content.kept,
-            // A key may also be missing because of a fault, so missing keys are not changes.
-            ignoredKeys: differing.filter { error.values.texts[$0] != nil }
+            ignoredKeys: differing.filter { error.values.texts[$0] != nil || error.values.isUnset($0) }
         )
         return StartConfiguration(configuration: configuration, fallback: fallback, origins: reader.origins)
     }

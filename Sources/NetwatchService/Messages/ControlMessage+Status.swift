@@ -58,5 +58,7 @@ extension ControlMessage {
         /// When the oldest waiting request was accepted.
         package var oldest: Date?
         package var paused: Bool
+        /// Whether too little of the file system is free for a new request with a body of 64 KiB.
+        package var diskFull: Bool
     }
 }

@@ -172,6 +172,12 @@ struct ServiceMetrics {
             Double(queue.freeBytes)
         )
         output.add(
+            "netwatch_store_disk_reserve_bytes",
+            .gauge,
+            "The free space that new requests leave to the requests that were accepted.",
+            Double(queue.diskReserve)
+        )
+        output.add(
             "netwatch_staged_bytes",
             .gauge,
             "The size of uploaded bodies that no request uses yet.",

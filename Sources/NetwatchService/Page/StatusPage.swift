@@ -35,6 +35,7 @@ struct StatusPage {
         <p class="note">\(TextFormat.time(now))<span id="stale" role="status"></span></p>
         \(lastGoodNote)
         \(damageNote)
+        \(fullDiskNote)
         \(hostSection)
         \(OutageList(outages: outages, now: now).html)
         \(queueSection)
@@ -64,6 +65,13 @@ struct StatusPage {
             """
     }
 
+    private var fullDiskNote: HTML {
+        guard status.queue.diskFull else { return "" }
+        return """
+            <p class="remote">The disk is full, so the queue refuses new requests. Accepted ones are still sent.</p>
+            """
+    }
+
     /// The page is readable by every user of the machine, so it does not list the faults of the configuration.
     private var configuration: String {
         guard let (date, outcome) = reload else { return "The configuration was not reloaded since." }
@@ -78,7 +86,7 @@ struct StatusPage {
 
     private var isGood: Bool {
         status.network.state == "reachable" && !hosts.contains { $0.host.state == "down" }
-            && status.scan?.findingCount ?? 0 == 0
+            && status.scan?.findingCount ?? 0 == 0 && !status.queue.diskFull
     }
 
     private var title: String {

@@ -31,7 +31,8 @@ struct ServiceState: Sendable {
                 requests: statistics.requests,
                 bytes: statistics.bytes,
                 oldest: statistics.oldest,
-                paused: statistics.isPaused
+                paused: statistics.isPaused,
+                diskFull: statistics.isDiskFull
             ),
             reload: await reloads.latest.map { (date, outcome) in
                 ControlMessage.LastReload(time: date, refused: outcome.isRefused)
@@ -65,7 +66,8 @@ struct ServiceState: Sendable {
             hosts: await hostCounts(),
             queue: try? await queue.counts,
             usesLastGood: configuration.fallback != nil,
-            isStoreDamaged: queue.scan.isDamaged
+            isStoreDamaged: queue.scan.isDamaged,
+            isDiskFull: await queue.isDiskFull
         )
     }
 

@@ -11,12 +11,14 @@ struct StatusLine {
     var usesLastGood = false
     /// Whether a scan of the store has found damage.
     var isStoreDamaged = false
+    /// Whether the queue refuses new requests, because its disk is full.
+    var isDiskFull = false
 
     /// For example `network: reachable; hosts: 3 up, 1 down; queue: 4 waiting, 1 held`.
     var text: String {
         [
             networkText, hostText, queueText, usesLastGood ? "last good configuration" : nil,
-            isStoreDamaged ? "damaged store" : nil,
+            isStoreDamaged ? "damaged store" : nil, isDiskFull ? "full disk" : nil,
         ].compactMap(\.self).joined(separator: "; ")
     }
 

@@ -11,11 +11,13 @@ extension OfflineQueue {
         }
     }
 
-    /// Gives up expired requests and removes old history: when the next request expires, and at least once a minute.
+    /// Gives up expired requests, removes old history and checks the free space of the disk: when the next request
+    /// expires, and at least once a minute.
     func sweep() async {
         while !Task.isCancelled {
             do {
                 let next = try await store.expire()
+                try await checkDisk()
                 capacityWaiters.changed()
                 await resolveFinished()
                 await sweeper.pause(next)
@@ -23,6 +25,18 @@ extension OfflineQueue {
                 return failed(error)
             }
         }
+    }
+
+    /// Warns when the disk becomes full, and when it has space again.
+    private func checkDisk() async throws {
+        let isFull = try await store.isDiskFull()
+        guard isFull != isDiskFull else { return }
+        isDiskFull = isFull
+        warn(
+            isFull
+                ? "the disk is full, so new requests are refused; accepted ones are still sent"
+                : "the disk has space again, so new requests are accepted"
+        )
     }
 
     /// Removes the spool files that a crash left without a row.

@@ -201,6 +201,8 @@ public actor OfflineQueue {
     private(set) var phase = Phase.ready
     /// Whether an error has ended the store, so that the queue no longer writes.
     private(set) var hasFailed = false
+    /// Whether the disk was full when it was checked last; see ``QueueStatistics/isDiskFull``.
+    package internal(set) var isDiskFull = false
     var scheduler: Scheduler
     var sendWaiters: [String: SendWaiter] = [:]
     var completionWaiters = CompletionWaiters()

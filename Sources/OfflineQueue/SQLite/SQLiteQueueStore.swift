@@ -411,6 +411,10 @@ extension SQLiteQueueStore {
         try await read { try $0.counts() }
     }
 
+    package func isDiskFull() async throws -> Bool {
+        try await read { try $0.availableDiskSpace()?.isFull ?? false }
+    }
+
     package func statistics() async throws -> QueueStatistics {
         try await read { try $0.statistics() }
     }

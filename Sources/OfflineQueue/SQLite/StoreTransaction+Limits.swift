@@ -204,7 +204,7 @@ extension StoreTransaction {
         throw QueueError(
             .queueFull,
             "\(disk.free) bytes of disk space are free; \(disk.reserve) must stay free to store outcomes "
-                + "(`\(limits.namePrefix)\(limits.diskReserveName)`)",
+                + "(`\(limits.namePrefix)\(limits.diskReserveName)`, at most a tenth of the file system)",
             path: environment.directory
         )
     }

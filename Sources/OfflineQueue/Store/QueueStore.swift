@@ -137,6 +137,9 @@ package protocol QueueStore: Sendable {
     /// Returns the number of requests in each state.
     func counts() async throws -> QueueCounts
 
+    /// Returns ``QueueStatistics/isDiskFull``, which needs much less than ``statistics()``.
+    func isDiskFull() async throws -> Bool
+
     /// Returns the figures of `netwatch queue stats`.
     func statistics() async throws -> QueueStatistics
 

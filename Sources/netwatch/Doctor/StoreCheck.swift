@@ -23,6 +23,14 @@ struct StoreCheck {
 
     private func findingsByService() throws(CommandError) -> [DoctorFinding] {
         guard let statistics = service?.summary.statistics else {
+            if service?.summary.state == .notRunning, queue.service.isSocketNamed {
+                return [
+                    .problem(
+                        "not checked: the service does not run, and the directory of its queue is not known",
+                        advice: "`--state-dir` names the directory"
+                    )
+                ]
+            }
             // Earlier checks have reported a service that does not run, is busy, refuses this user, or cannot be
             // queried.
             guard let failure = service?.summary.failure, !Self.unexamined.contains(failure.status),
@@ -49,7 +57,10 @@ struct StoreCheck {
                 advice: Self.setAsideAdvice
             )
         }
-        let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
+        let sizes = Self.sizes(
+            database: statistics.databaseBytes,
+            free: statistics.diskFull == true ? nil : statistics.freeBytes
+        )
         let extent =
             check.map { $0.complete ? "no damage; " : "no damage in the part that was checked; " } ?? ""
         let scan = check?.scan?.completed.map { "last scan \($0.rfc3339); " } ?? ""
@@ -94,11 +105,13 @@ struct StoreCheck {
         return fullDisk("the disk", free: statistics.freeBytes, reserve: reserve)
     }
 
+    /// - Parameter reserve: The reserve in use, which may be less than the configured one on a small file system.
     private static func fullDisk(_ disk: String, free: Int64, reserve: Int64) -> DoctorFinding {
-        .problem(
-            "\(disk) is full: \(ByteText.format(free)) are free, of which the service keeps "
-                + "\(ByteText.format(reserve)) for requests that it has accepted, so it refuses large ones, and soon all",
-            advice: "free some space, or reduce `queue.limits.disk-reserve`"
+        let kept = ByteText.format(reserve)
+        return .problem(
+            "\(disk) is full, so the service refuses new requests: \(ByteText.format(free)) are free, and \(kept) must "
+                + "stay free for the requests that it has accepted",
+            advice: "free some space, or set `queue.limits.disk-reserve` to less than \(kept)"
         )
     }
 
@@ -165,8 +178,9 @@ struct StoreCheck {
         return .ok("no damage in `\(directory)`; \(sizes)")
     }
 
-    private static func sizes(database: Int64, free: Int64) -> String {
-        "database \(ByteText.format(database)), free disk \(ByteText.format(free))"
+    /// - Parameter free: The free space of the disk; `nil` if another finding has it.
+    private static func sizes(database: Int64, free: Int64?) -> String {
+        "database \(ByteText.format(database))" + (free.map { ", free disk \(ByteText.format($0))" } ?? "")
     }
 
     /// Returns the mode of a directory that other users can access; `nil` for a private one.

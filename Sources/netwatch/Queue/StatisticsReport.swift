@@ -30,13 +30,19 @@ struct StatisticsReport {
                 ("lanes", "\(statistics.lanes)")
             ] + uploads + pauses + closures + completions + encryption + [
                 ("database", ByteText.format(statistics.databaseBytes)),
-                ("free disk", ByteText.format(statistics.freeBytes)),
+                ("free disk", freeDisk),
             ]
         return rows.map { $0.0.padded(to: Self.indent - 2) + "  " + $0.1 }
     }
 
     /// The column in which the texts begin.
     static let indent = 12
+
+    private var freeDisk: String {
+        let free = ByteText.format(statistics.freeBytes)
+        guard statistics.diskFull == true, let reserve = statistics.diskReserveBytes else { return free }
+        return "\(free), of \(ByteText.format(reserve)) that must stay free: new requests are refused"
+    }
 
     /// The row of uploads that no request uses yet. There is no row without such uploads.
     private var uploads: [(String, String)] {

@@ -53,13 +53,16 @@ struct QueueOptions: ParsableArguments {
 
     /// Calls `body` with a client of the queue.
     ///
-    /// - Parameter body: Receives a client, and the queue itself if no service is used.
+    /// - Parameters:
+    ///   - mayCreate: Whether to create a queue in an empty directory. Default: an empty directory is an error.
+    ///   - body: Receives a client, and the queue itself if no service is used.
     func withQueue<Value>(
+        mayCreate: Bool = false,
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         switch try access() {
         case .service(let path): return try await withService(at: path, body)
-        case .directory(let directory): return try await withDirectory(directory, body)
+        case .directory(let directory): return try await withDirectory(directory, mayCreate: mayCreate, body)
         }
     }
 
@@ -87,7 +90,7 @@ struct QueueOptions: ParsableArguments {
     func directoryWithoutService() throws(CommandError) -> String {
         if let namedDirectory { return namedDirectory }
         let paths = ServicePaths()
-        guard service.socket == nil, !paths.isSocketNamed else {
+        guard !service.isSocketNamed else {
             throw CommandError(
                 .usage,
                 "the queue's directory is unknown if only a socket is given; use `--state-dir`"
@@ -109,7 +112,7 @@ struct QueueOptions: ParsableArguments {
     private func access() throws(CommandError) -> Access {
         if let namedDirectory { return .directory(namedDirectory) }
         let paths = ServicePaths()
-        guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
+        guard !service.isSocketNamed, let directory = paths.existingStateDirectory else {
             return .service(try service.path())
         }
         // If the default path is too long, or names a file that is not a socket, no service can listen on it.
@@ -144,9 +147,10 @@ struct QueueOptions: ParsableArguments {
 
     private func withDirectory<Value>(
         _ directory: String,
+        mayCreate: Bool,
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
-        try StoreDirectory.requireOwn(directory)
+        try StoreDirectory.requireOwn(directory, mayBeEmpty: mayCreate)
         try StoreDirectory.requireDatabase(in: directory)
         let queue: StoredQueue
         do {

@@ -200,8 +200,8 @@ extension CommandError {
                 .unknown,
                 message,
                 hint:
-                    "`netwatch queue stats` shows requests, bytes and free space; the configuration sets the limits "
-                    + "(`queue.limits.requests`, `queue.limits.bytes`)"
+                    "`netwatch queue stats` shows requests, bytes and free space; `queue.limits` in the configuration sets "
+                    + "the limits"
             )
         case "unknown_request", "unknown_lane", "refused":
             return CommandError(.no, message)

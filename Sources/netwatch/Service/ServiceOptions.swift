@@ -6,6 +6,9 @@ struct ServiceOptions: ParsableArguments {
     @Option(help: "The control socket. Default: $NETWATCH_SOCKET, otherwise the one of `netwatch serve`.")
     var socket: ArgumentBytes?
 
+    /// Whether the user has chosen the socket.
+    var isSocketNamed: Bool { socket != nil || ServicePaths().isSocketNamed }
+
     /// Returns the path of the socket.
     ///
     /// - Throws: A usage error if the path is invalid for a socket or names a file that is not a socket.

@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
@@ -9,8 +10,9 @@ enum StoreDirectory {
     /// Checks that this user owns the directory. Root becomes its owner for the rest of the process, because the
     /// service could not use the files that root would create there.
     ///
+    /// - Parameter mayBeEmpty: Whether the directory may be empty. Default: it must contain a queue.
     /// - Throws: An error with status 77 that names the owner, or with status 64 if there is no queue.
-    static func requireOwn(_ path: String) throws(CommandError) {
+    static func requireOwn(_ path: String, mayBeEmpty: Bool = false) throws(CommandError) {
         let owner = try owner(of: path)
         if owner.isAssumable { try become(owner, of: path) }
         guard owner.user.id == geteuid() else {
@@ -20,6 +22,7 @@ enum StoreDirectory {
                 hint: "run the command as root or as that user"
             )
         }
+        if mayBeEmpty, let names = try? FileManager.default.contentsOfDirectory(atPath: path), names.isEmpty { return }
         // The lock file remains after a store was set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw missing(path)

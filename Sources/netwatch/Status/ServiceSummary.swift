@@ -21,12 +21,15 @@ struct ServiceSummary: Encodable, Sendable {
         /// The number of closed lanes that have requests. The service lists only some of the lanes if there are many,
         /// so at `QueueStatistics.maximumPausedLanes` or more the number is a lower bound.
         var closedLanes: Int
+        /// Whether the queue refuses new requests, because its disk is full.
+        var diskFull: Bool
 
         init(_ statistics: ControlMessage.Statistics) {
             counts = statistics.counts
             oldest = statistics.oldest
             paused = statistics.paused
             closedLanes = statistics.closedLanes.count
+            diskFull = statistics.diskFull ?? false
         }
     }
 
@@ -166,11 +169,15 @@ struct ServiceSummary: Encodable, Sendable {
             + "prints them"
     }
 
-    /// The damage that scans have found; `nil` if there is none, which is the normal case.
+    /// The damage that scans have found, and a full disk; `nil` if there is neither, which is the normal case.
     var storeText: String? {
-        guard let scan, scan.findingCount > 0 else { return nil }
-        let problems = CountText.format(scan.findingCount, "problem")
-        return "damaged: a scan has found \(problems); `netwatch doctor` shows what to do"
+        let damage = scan.flatMap { $0.findingCount > 0 ? $0.findingCount : nil }.map {
+            "damaged: a scan has found \(CountText.format($0, "problem"))"
+        }
+        let fullDisk = queue?.diskFull == true ? "the disk is full, so new requests are refused" : nil
+        let problems = [damage, fullDisk].compactMap(\.self)
+        guard !problems.isEmpty else { return nil }
+        return "\(problems.joined(separator: "; ")); `netwatch doctor` shows what to do"
     }
 
     func queueText(now: Date) -> String? {

@@ -16,11 +16,11 @@ struct StatusCommand: AsyncParsableCommand {
             The command itself looks up the path to the Internet and the interfaces. The queue, the name \
             servers, and the names with the age of their addresses come from the service. They are missing if \
             the service is not running or does not respond in time. A line `config` says if the service does not use \
-            its configuration files, and a line `store` if a scan has found damage in the queue.
+            its configuration files, and a line `store` if a scan has found damage in the queue, or if its disk is full.
 
             Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown. With \
-            --check-queue: 1 also if the queue needs attention, because it is paused or damaged, or has held or dead \
-            requests; otherwise 2 also if the service does not respond.
+            --check-queue: 1 also if the queue needs attention, because it is paused or damaged, its disk is full, or \
+            it has held or dead requests; otherwise 2 also if the service does not respond.
             """
     )
 

@@ -107,6 +107,8 @@ extension WrappedStore {
 
     func counts() async throws -> QueueCounts { try await inner.counts() }
 
+    func isDiskFull() async throws -> Bool { try await inner.isDiskFull() }
+
     func statistics() async throws -> QueueStatistics { try await inner.statistics() }
 
     func check() async throws { try await inner.check() }
