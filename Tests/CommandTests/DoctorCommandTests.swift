@@ -64,7 +64,9 @@ struct DoctorCommandTests {
     @Test func `a service that does not run and whose store is not known is a problem`() async throws {
         let (ending, findings) = try await doctor(Array(nothing.prefix(2)))
         #expect(ending == .exited(1) && results(findings["service"]) == ["warning"], "\(findings)")
-        #expect(results(findings["store"]) == ["problem"] && message(findings["store"]).hasPrefix("not checked: "))
+        #expect(
+            results(findings["store"]) == ["problem"] && message(findings["store"]).hasPrefix("not checked: ")
+        )
     }
 
     @Test func `text has one line per check, in a fixed order`() async throws {

@@ -48,7 +48,8 @@ internal import Testing
             "\(output)"
         )
         let notes = [
-            "store       the disk is full, so new requests are refused; `netwatch doctor` shows what to do", "1",
+            "store       the disk is full, so new requests are refused; `netwatch doctor` shows what to do",
+            "1",
             "netwatch_store_disk_reserve_bytes 8388608",
         ]
         #expect(notes.allSatisfy(lines.contains), "\(output)")

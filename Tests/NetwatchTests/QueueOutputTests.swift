@@ -223,7 +223,9 @@ internal import Testing
         let scan = Data(#"{"finding_count":1}"#.utf8)
         summary.scan = try ControlMessage.decoder.decode(ControlMessage.Scan.self, from: scan)
         #expect(summary.queueStatus == .no)
-        #expect(summary.storeText == "damaged: a scan has found 1 problem; `netwatch doctor` shows what to do")
+        #expect(
+            summary.storeText == "damaged: a scan has found 1 problem; `netwatch doctor` shows what to do"
+        )
     }
 
     @Test func `a queue whose disk is full needs attention, and says how much must stay free`() throws {

@@ -40,8 +40,8 @@ extension Scheduler {
         .filter { $0 > now }.min()
     }
 
-    /// Returns whether enough lanes of the group's user wait in memory for a turn, or have one and wait for a slot. Otherwise the lanes that need one would
-    /// take the place of each other again and again.
+    /// Returns whether enough lanes of the group's user wait in memory for a turn, or have one and wait for a slot.
+    /// Otherwise the lanes that need one would take the place of each other again and again.
     private func hasEnoughRetries(_ group: UnloadedLanes.Group) -> Bool {
         guard group.purpose.isRetry else { return false }
         let submitter = group.submitter
@@ -252,7 +252,7 @@ extension Scheduler {
         guard let due = lane.due, due <= now else { return false }
         let constraints = constraints(of: lane, now: now)
         if case .unmet(.window, _) = constraints { return false }
-        if seemsDown(lane.endpoint) { return !lane.isForced }
+        if seemsDown(lane.endpoint) { return !lane.isForced || !constraints.isMet }
         // Without a watch, the interface is not known, and neither is a portal.
         guard !needsTurn(lane), let gate = gates[lane.endpoint], gate.state?.generation != nil else {
             return false

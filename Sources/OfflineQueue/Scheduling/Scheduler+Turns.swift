@@ -29,12 +29,21 @@ extension Scheduler {
         if lanesWithTurn[lane.key.submitter] == 0 { lanesWithTurn[lane.key.submitter] = nil }
     }
 
-    /// Lets the lanes whose turn it is wait for a slot.
+    /// Lets the lanes whose turn it is wait for a slot. Few lanes of a user do so at a time, because each stays in memory
+    /// until it has a slot, which silent hosts keep for long.
     mutating func giveTurns(now: Moment) {
-        while let id = turns.takeNext(now: now) {
+        while let id = takeNextTurn(now: now) {
             setTurn(of: id, true)
             schedule(id, now: now)
         }
+    }
+
+    /// Returns whether another lane of a user may have its turn.
+    func mayHaveTurn(_ submitter: UInt32?) -> Bool { lanesWithTurn[submitter, default: 0] < turns.keptLanes }
+
+    private mutating func takeNextTurn(now: Moment) -> Int64? {
+        let (counts, most) = (lanesWithTurn, turns.keptLanes)
+        return turns.takeNext(now: now) { counts[$0, default: 0] < most }
     }
 
     /// The time at which the next lane may take its turn; `nil` if no lane waits for one, or if one may take it at the

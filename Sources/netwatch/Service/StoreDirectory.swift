@@ -22,7 +22,9 @@ enum StoreDirectory {
                 hint: "run the command as root or as that user"
             )
         }
-        if mayBeEmpty, let names = try? FileManager.default.contentsOfDirectory(atPath: path), names.isEmpty { return }
+        if mayBeEmpty, let names = try? FileManager.default.contentsOfDirectory(atPath: path), names.isEmpty {
+            return
+        }
         // The lock file remains after a store was set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw missing(path)

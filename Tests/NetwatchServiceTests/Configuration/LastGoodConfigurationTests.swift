@@ -92,10 +92,13 @@ internal import Testing
         ("ttl = 1", ["queue.rates", "host"]),
         ("ttl = 1\nrates = [\"10/s\"]\n[[host]]\nroute = \"192.0.2.1\"", []),
         ("ttl = \"1", []),
-    ]) func `keys and hosts that are no longer set are ignored changes, unless they may be in a part with a fault`(
-        queue: String,
-        expected: [String]
-    ) throws {
+    ])
+    func
+        `keys and hosts that are no longer set are ignored changes, unless they may be in a part with a fault`(
+            queue: String,
+            expected: [String]
+        ) throws
+    {
         _ = try keep("[queue]\nttl = \"3d\"\nrates = [\"10/s\"]\n[[host]]\nroute = \"192.0.2.1\"\n")
         try write("[queue]\n\(queue)\n")
         #expect(try #require(try start().fallback).ignoredKeys == expected)

@@ -190,7 +190,14 @@ internal import Testing
             )
         }
         let network = ControlMessage.Network(state: "reachable")
-        let queue = ControlMessage.Queue(counts: [:], requests: 0, bytes: 0, oldest: nil, paused: false, diskFull: false)
+        let queue = ControlMessage.Queue(
+            counts: [:],
+            requests: 0,
+            bytes: 0,
+            oldest: nil,
+            paused: false,
+            diskFull: false
+        )
         func page(_ lanes: [ControlMessage.ClosedLane], namesOrigins: Bool = true) -> String {
             let status = ControlMessage.Status(
                 version: "1",

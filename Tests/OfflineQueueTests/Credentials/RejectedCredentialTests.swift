@@ -65,7 +65,8 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a server that fails twice for a moment delays no lane after the first delivery`() async throws {
+    @Test func `a server that fails twice for a moment delays no lane after the first delivery`() async throws
+    {
         let server = TestToken("open")
         let queue = try await directory.openQueue(sender(server), signal: changes)
         try await register(in: queue)

@@ -72,8 +72,8 @@ internal import Testing
         #expect(accepted(42, at: second) == .all(scope), "the request that was tried has succeeded")
     }
 
-    @Test func `a second failure of the server holds other requests, and a success releases them at once, too`()
-    {
+    @Test
+    func `a second failure of the server holds other requests, and a success releases them at once, too`() {
         var (retries, random) = (AuthRetries(intervals: intervals), SplitMix64(seed: 1))
         for second in [0, 60, 120] {
             let now = Moment.seconds(second)
@@ -127,7 +127,9 @@ internal import Testing
         let info = Scheduler.LaneInfo(id: 1, host: "b", mode: .parallel)
         _ = scheduler.handle(.rows(info, due: .zero), now: .zero)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: .zero)
-        #expect(scheduler.handle(.credentialRejected(scope, began: .zero, isAgain: false), now: .zero).isEmpty)
+        #expect(
+            scheduler.handle(.credentialRejected(scope, began: .zero, isAgain: false), now: .zero).isEmpty
+        )
         let next = try #require(scheduler.nextWake(now: .zero))
         #expect(scheduler.nextTry(ofHeld: .auth, lane: nil) { scope } == next)
         #expect((.seconds(300) ... .seconds(330)).contains(next))

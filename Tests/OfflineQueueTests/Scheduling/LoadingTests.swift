@@ -276,6 +276,26 @@ internal import Testing
         #expect(scheduler.unloaded[2]?.group.purpose == .attempt, "a path is not looked for")
     }
 
+    /// Otherwise each flushed lane would be loaded once a second.
+    @Test func `a flushed lane without a path waits for one if its constraints need an interface`() {
+        var scheduler = contended()
+        var constraints = RequestConstraints()
+        constraints.isUnmetered = true
+        let key = LaneKey(origin: Origin(scheme: "https", host: "2", port: 443), constraints: constraints)
+        let info = Scheduler.LaneInfo(id: 2, key: key)
+        var lane = UnloadedLane(submitter: nil, loadsAt: .seconds(6), [.wasLoaded, .isForced])
+        scheduler.unloaded.setOutage(.noRoute, lastSign: .zero, of: &lane)
+        scheduler.unloaded.set(2, lane)
+        _ = scheduler.handle(.wake, now: .seconds(6))
+        _ = scheduler.handle(.loaded([Scheduler.LaneRows(info, due: .zero)], missing: []), now: .seconds(6))
+        _ = scheduler.handle(.lanes([rows(3, due: .seconds(7))]), now: .seconds(12))
+        #expect(scheduler.unloaded[2]?.loadsAt == .seconds(17))
+        #expect(
+            scheduler.unloaded[2]?.group.purpose == .look
+                && scheduler.unloaded[2]?.properties.contains(.isForced) == true
+        )
+    }
+
     @Test func `a host that has responded does not wait for the retries of those that have not`() {
         var unloaded = UnloadedLanes()
         for id in 1...100 as ClosedRange<Int64> {
