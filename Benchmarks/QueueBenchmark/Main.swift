@@ -5,7 +5,7 @@ internal import BenchmarkSupport
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [
-        Fill.self, Enqueue.self, Drain.self, Backlog.self, Lanes.self, Sending.self,
+        Fill.self, Enqueue.self, Drain.self, Backlog.self, Lanes.self, LaneMemory.self, Sending.self,
     ]
     static let arguments = 5
 

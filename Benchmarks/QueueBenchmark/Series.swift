@@ -1,4 +1,5 @@
 internal import BenchmarkSupport
+internal import OfflineQueue
 
 extension Series {
     static func all(_ paths: QueueBenchmarkPaths, isQuick: Bool) -> [Series] {
@@ -8,6 +9,7 @@ extension Series {
             enqueue(1, paths, size, pinned: 2), enqueue(64, paths, size, pinned: 2),
             drain(paths, size), backlog(paths, size),
             lanes(10_000, comparedWith: 10, paths, size), lanes(200, comparedWith: 1, paths, size),
+            laneMemory(paths, size),
             sending(.encrypted, paths, size), sending(.credential, paths, size),
         ]
     }
@@ -128,6 +130,21 @@ extension Series {
             figures: [Figure("rate", "/s"), Figure("cpu", "µs each")],
             preparations: [paths.filling("empty", "0 1")],
             environment: ["TEMPLATE=\(paths.template("empty"))", "FLOORS_SYNC_NANOSECONDS=0"]
+        )
+    }
+
+    /// The series `lane-memory`. Lanes in memory are compared with those that are only in the store.
+    fileprivate static func laneMemory(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
+        let kept = Scheduler.Settings().maximumLanes
+        return Series(
+            title:
+                "memory of the scheduler for each of \(size.backlog) lanes that are not loaded, and of \(kept) that are",
+            ours: "lane-memory \(kept) \(size.backlog) \(kept)",
+            others: [.measured("loaded", by: "lane-memory 0 \(kept) \(Int32.max)")],
+            rounds: size.rounds,
+            figures: [Figure("memory", "B", aims: [.atMost(0.1)])],
+            preparations: [paths.filling("empty", "0 1")],
+            environment: ["TEMPLATE=\(paths.template("empty"))"]
         )
     }
 
