@@ -33,6 +33,14 @@ internal import Testing
         let source = try await QueueFixture(.directory, count: 2)
         let file = try await export(source, to: "export")
         let new = try ScratchDirectory()
+        try shell("mkdir \(new.file("lost+found"))")
+        let unnamed = try await Command.run(
+            "queue",
+            "import",
+            file,
+            environment: ["XDG_STATE_HOME": new.path]
+        )
+        #expect(unnamed.ending != .exited(0), "\(unnamed.errors)")
         let listed = try await Command.run("queue", "list", "--state-dir", new.path)
         #expect(listed.ending == .exited(64))
         let imported = try await Command.run("queue", "import", file, "--state-dir", new.path)

@@ -235,9 +235,11 @@ internal import Testing
         let queue = ServiceSummary.Queue(statistics)
         let summary = ServiceSummary(state: .running, socket: "", queue: queue)
         #expect(summary.queueStatus == .no)
-        let text = "the disk is full, so new requests are refused; `netwatch doctor` shows what to do"
+        let text =
+            "the disk is full, so new requests are refused, large ones first; `netwatch doctor` shows what to do"
         #expect(summary.storeText == text)
-        let line = "free disk   10.7 MB, of 16.8 MB that must stay free: new requests are refused"
+        let line =
+            "free disk   10.7 MB, of 16.8 MB that must stay free: new requests are refused, large ones first"
         #expect(StatisticsReport(statistics).lines.last == line)
     }
 

@@ -278,11 +278,13 @@ struct ConfigurationReader {
                 readTables(of: kind, node)
             } else if Self.isTable(path) {
                 guard case .table(let entries) = node.value else {
+                    faultyKeys = nil
                     report("`\(path)` is \(node.value.kind); it must be a table", at: node.position)
                     continue
                 }
                 read(entries, in: path)
             } else {
+                if node.value.mayContainKeys { faultyKeys = nil }
                 let prefix = table.isEmpty ? "" : "[\(table)]: "
                 report(prefix + UnknownName.message(key, accepted: Self.names(in: table)), at: node.position)
             }
@@ -373,5 +375,15 @@ struct ConfigurationReader {
                 isTemporary: isTemporary
             )
         )
+    }
+}
+
+extension TOMLNode.Value {
+    /// Whether the value is a table or an array, which may be a table with a wrong name.
+    fileprivate var mayContainKeys: Bool {
+        switch self {
+        case .table, .array: true
+        default: false
+        }
     }
 }

@@ -7,7 +7,8 @@ package struct ConfigurationValues: Hashable, Sendable {
     var replaced: [String: String] = [:]
     /// The files that were read.
     var files: [String] = []
-    /// The keys whose values have faults; `nil` if a file could not be read to its end, which may set any key.
+    /// The keys whose values have faults; `nil` if a part of a file could not be read or assigned, which may set
+    /// any key.
     var faultyKeys: Set<String>? = []
 
     package init() {}

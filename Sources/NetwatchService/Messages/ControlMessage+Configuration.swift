@@ -25,7 +25,7 @@ extension ControlMessage {
         package var kept: Date
         /// The faults of the files and variables at the start.
         package var faults: [String]
-        /// The keys without a fault whose values were ignored at the start, because they differ.
+        /// The keys without a fault whose values were ignored at the start, because they differ or are no longer set.
         package var ignoredKeys: [String]
     }
 

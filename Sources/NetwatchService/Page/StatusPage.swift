@@ -68,7 +68,7 @@ struct StatusPage {
     private var fullDiskNote: HTML {
         guard status.queue.diskFull else { return "" }
         return """
-            <p class="remote">The disk is full, so the queue refuses new requests. Accepted ones are still sent.</p>
+            <p class="remote">The disk is full, so the queue refuses new requests, large ones first. Accepted ones are still sent.</p>
             """
     }
 

@@ -324,7 +324,7 @@ extension OfflineQueue {
         do {
             let claims = next.map { [LaneClaim($0)] } ?? []
             nextBatch = try await store.conclude([conclusion], claiming: claims).claimed.first
-            report(classification, of: request)
+            report(classification.verdict, of: request)
             if classification.verdict == .held(.auth) { try await releaseIfChanged(request) }
         } catch {
             resolve(request.id, .queued(id: request.id, reason: .stopped))

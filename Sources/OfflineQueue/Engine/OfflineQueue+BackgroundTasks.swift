@@ -17,8 +17,8 @@ extension OfflineQueue {
         while !Task.isCancelled {
             do {
                 let next = try await store.expire()
-                try await checkDisk()
                 capacityWaiters.changed()
+                await checkDisk()
                 await resolveFinished()
                 await sweeper.pause(next)
             } catch {
@@ -27,14 +27,15 @@ extension OfflineQueue {
         }
     }
 
-    /// Warns when the disk becomes full, and when it has space again.
-    private func checkDisk() async throws {
-        let isFull = try await store.isDiskFull()
-        guard isFull != isDiskFull else { return }
+    /// Warns when the disk becomes full, and when it has much more space again: each delivery frees some, which the next
+    /// request takes. If the space cannot be read now, the next sweep checks it.
+    private func checkDisk() async {
+        let needed = StoredBody.maximumInlineBytes * (isDiskFull ? 16 : 1)
+        guard let isFull = try? await store.isDiskFull(forBody: needed), isFull != isDiskFull else { return }
         isDiskFull = isFull
         warn(
             isFull
-                ? "the disk is full, so new requests are refused; accepted ones are still sent"
+                ? "the disk is full, so new requests are refused, large ones first; accepted ones are still sent"
                 : "the disk has space again, so new requests are accepted"
         )
     }

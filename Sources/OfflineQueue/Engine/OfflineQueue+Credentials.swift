@@ -81,15 +81,15 @@ extension OfflineQueue {
     }
 
     /// Tells the scheduler whether a server accepted or rejected the credential of a request.
-    func report(_ classification: AttemptClassification, of request: ClaimedRequest) {
-        let isRejected = classification.verdict == .held(.auth)
-        guard isRejected || classification.verdict.isDelivered && scheduler.hasRejectedCredentials,
+    func report(_ verdict: Verdict, of request: ClaimedRequest) {
+        let isRejected = verdict == .held(.auth)
+        guard isRejected || verdict.isDelivered && scheduler.hasRejectedCredentials,
             let origin = try? Origin(url: request.url), let began = inflight[request.sequence]?.began
         else { return }
         let scope = CredentialScope(credential: request.credential, origin: origin)
         handle(
             isRejected
-                ? .credentialRejected(scope, began: began, isAgain: request.wasHeld(for: classification))
+                ? .credentialRejected(scope, request: request.sequence, began: began)
                 : .credentialAccepted(scope, request: request.sequence, began: began)
         )
     }
@@ -111,14 +111,5 @@ extension OfflineQueue {
             attempt.credentialChanges != credentialChanges[name, default: 0]
         else { return }
         try await store.releaseRequests(heldForCredential: name, triedBefore: nil)
-    }
-}
-
-extension ClaimedRequest {
-    /// Whether an earlier attempt may have held the request for the same reason: it received the same status. Of an
-    /// attempt without a response, only the number of earlier attempts is known.
-    fileprivate func wasHeld(for classification: AttemptClassification) -> Bool {
-        guard attempts + deferrals > 1 else { return false }
-        return classification.status == nil || classification.status == lastStatus
     }
 }

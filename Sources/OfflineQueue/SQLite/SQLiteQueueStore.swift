@@ -411,8 +411,8 @@ extension SQLiteQueueStore {
         try await read { try $0.counts() }
     }
 
-    package func isDiskFull() async throws -> Bool {
-        try await read { try $0.availableDiskSpace()?.isFull ?? false }
+    package func isDiskFull(forBody bytes: Int) async throws -> Bool {
+        try await read { try $0.availableDiskSpace()?.isFull(forBody: bytes) ?? false }
     }
 
     package func statistics() async throws -> QueueStatistics {

@@ -204,7 +204,7 @@ extension StoreTransaction {
         throw QueueError(
             .queueFull,
             "\(disk.free) bytes of disk space are free; \(disk.reserve) must stay free to store outcomes "
-                + "(`\(limits.namePrefix)\(limits.diskReserveName)`, at most a tenth of the file system)",
+                + "(`\(limits.namePrefix)\(limits.diskReserveName)`, or less on a small file system)",
             path: environment.directory
         )
     }
@@ -217,8 +217,8 @@ extension StoreTransaction {
         /// reserve.
         let room: Int64
 
-        /// Whether there is no room for a request with the largest body that is stored in a row.
-        var isFull: Bool { room < Self.space(forRowOf: Int64(StoredBody.maximumInlineBytes)) }
+        /// Whether there is no room for a request whose body has this number of bytes and is stored in a row.
+        func isFull(forBody bytes: Int) -> Bool { room < Self.space(forRowOf: Int64(bytes)) }
 
         /// Returns the space that a row with this number of bytes takes in the database, which is more than the bytes.
         static func space(forRowOf bytes: Int64) -> Int64 { 2 * bytes }

@@ -238,7 +238,7 @@ extension StoreTransaction {
             databaseBytes: pages["size"],
             freeBytes: disk?.free ?? 0,
             diskReserve: disk?.reserve ?? 0,
-            isDiskFull: disk?.isFull ?? false,
+            isDiskFull: disk?.isFull(forBody: StoredBody.maximumInlineBytes) ?? false,
             encryption: try keyUse(requests: meta["requests"])
         )
     }

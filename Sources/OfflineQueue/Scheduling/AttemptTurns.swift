@@ -64,17 +64,9 @@ struct AttemptTurns: Sendable {
         if kept[group.submitter]?.isEmpty == true { kept[group.submitter] = nil }
     }
 
-    /// Returns whether ``takeNext(now:where:)`` would return a lane.
-    func mayTakeNext(now: Moment, where mayTake: (UInt32?) -> Bool) -> Bool {
-        limiter.opensAt <= now && line.groups.contains { mayTake($0.submitter) }
-    }
-
     /// Removes and returns the lane whose turn it is; `nil` if none waits or the rate permits no attempt now.
-    ///
-    /// - Parameter mayTake: Whether the lanes of a user may take turns now. Default: they may.
-    mutating func takeNext(now: Moment, where mayTake: (UInt32?) -> Bool = { _ in true }) -> Int64? {
-        guard limiter.opensAt <= now, let (lane, group) = line.removeFirst(where: { mayTake($0.submitter) })
-        else { return nil }
+    mutating func takeNext(now: Moment) -> Int64? {
+        guard limiter.opensAt <= now, let (lane, group) = line.removeFirst() else { return nil }
         release(lane, of: group)
         limiter.take(now: now)
         // A turn is not given back, even if the claim finds no request.

@@ -9,12 +9,44 @@ internal import NetwatchEventLoop
 /// A server may accept a credential for some requests and reject it for others. If a released request is rejected again,
 /// other successes would release it again and again. From then on, only the success of the request that was tried releases
 /// the others at once, and other successes do so at the time of the next try. The rejection of a request that was not held
-/// before is the beginning of another failure, and changes none of this.
+/// before may be the beginning of another failure of the server, and changes none of this.
 struct AuthRetries: Sendable {
-    /// The last release of held requests of a scope, until one of them is rejected again.
+    /// The last release of held requests of a scope, until a request is rejected.
     private struct Release: Sendable {
         let at: Moment
         let isWhole: Bool
+    }
+
+    /// Some of the held requests of a scope. If one of them is rejected after the release of all, the server rejects it for
+    /// good.
+    private struct HeldSample: Sendable {
+        /// Few suffice, because all held requests are released together and are tried soon after.
+        static let maximumCount = 8
+
+        /// When each request was released with all others for the first time since its rejection.
+        private var releases: [Int64: Moment?] = [:]
+
+        /// Records the rejection of a request.
+        ///
+        /// - Returns: Whether it was released with all others before the attempt began.
+        mutating func rejected(_ request: Int64, began: Moment) -> Bool {
+            let released = releases[request] ?? nil
+            if releases[request] != nil || releases.count < Self.maximumCount {
+                releases.updateValue(nil, forKey: request)
+            }
+            return released.map { $0 <= began } ?? false
+        }
+
+        mutating func delivered(_ request: Int64) { releases[request] = nil }
+
+        /// Records the release of all requests. A request that has not been tried for a long time since an earlier one is
+        /// forgotten: it may have been removed from the queue.
+        mutating func released(now: Moment, forgettingAfter limit: Duration) {
+            releases = releases.filter { $0.value.map { now - $0 < limit } ?? true }
+            for (request, release) in releases where release == nil {
+                releases.updateValue(now, forKey: request)
+            }
+        }
     }
 
     private struct Scope: Sendable {
@@ -27,6 +59,7 @@ struct AuthRetries: Sendable {
         /// The number of releases after which a released request was rejected again.
         var failures = 0
         var release: Release?
+        var sample = HeldSample()
         /// Whether the server accepts the credential for some requests and rejects it for others.
         var isPartial = false
         /// Whether another request has succeeded since the last release.
@@ -75,43 +108,50 @@ extension AuthRetries {
     /// Records that a request was held for `auth`.
     ///
     /// - Parameters:
+    ///   - request: The request's number.
     ///   - began: When its attempt began.
-    ///   - isAgain: Whether it was held for `auth` before.
     /// - Returns: The requests to release now.
     mutating func rejected(
         _ scope: CredentialScope,
+        _ request: Int64,
         began: Moment,
-        isAgain: Bool,
         now: Moment,
         _ random: inout SplitMix64
     ) -> HeldRelease? {
-        guard var state = scopes[scope] else {
-            add(scope, now: now, &random)
-            return nil
-        }
+        guard var state = scopes[scope] ?? add(scope, now: now, &random) else { return nil }
         defer { scopes[scope] = state }
         state.rejected = now
-        guard let release = state.release else { return nil }
-        guard began >= release.at else {
+        let isAgain = state.sample.rejected(request, began: began)
+        if let release = state.release, began < release.at, !isAgain {
+            guard release.isWhole else { return nil }
             // The request was in flight when all others were released, so it is released now.
-            return release.isWhole ? .all(scope) : nil
+            state.sample.released(now: now, forgettingAfter: intervals.base)
+            return .all(scope)
         }
-        if isAgain {
-            state.failures += 1
-            if release.isWhole { state.isPartial = true }
-        }
+        // Of each release, only the first failure counts.
+        let counts = state.release.map { isAgain || !$0.isWhole } ?? (isAgain && !state.isPartial)
+        guard counts || state.release != nil else { return nil }
+        if counts { state.failures += 1 }
+        if isAgain { state.isPartial = true }
         state.release = nil
         state.next = now + delay(after: state.failures, &random)
         return nil
     }
 
-    private mutating func add(_ scope: CredentialScope, now: Moment, _ random: inout SplitMix64) {
+    /// Adds a scope.
+    ///
+    /// - Returns: `nil` if it has no times of its own.
+    private mutating func add(
+        _ scope: CredentialScope,
+        now: Moment,
+        _ random: inout SplitMix64
+    ) -> Scope? {
         let next = now + delay(after: 0, &random)
         guard scopes.count < Self.maximumScopes else {
             (nextOfOthers, hasNewOthers) = (nextOfOthers ?? next, true)
-            return
+            return nil
         }
-        scopes[scope] = Scope(now: now, next: next)
+        return Scope(now: now, next: next)
     }
 
     /// Records that a request was delivered.
@@ -127,15 +167,16 @@ extension AuthRetries {
         now: Moment,
         _ random: inout SplitMix64
     ) -> HeldRelease? {
-        guard var state = scopes[scope], began >= state.since, state.release?.isWhole != true else {
-            return nil
-        }
+        guard var state = scopes[scope], began >= state.since else { return nil }
         defer { scopes[scope] = state }
+        state.sample.delivered(request)
+        guard state.release?.isWhole != true else { return nil }
         guard !state.isPartial || state.place?.sequence == request else {
             state.hasSucceeded = true
             return nil
         }
         state.release = Release(at: now, isWhole: true)
+        state.sample.released(now: now, forgettingAfter: intervals.base)
         state.hasSucceeded = false
         state.next = now + delay(after: state.failures, &random)
         return .all(scope)
@@ -154,6 +195,7 @@ extension AuthRetries {
         let isWhole = state.hasSucceeded
         // The request that was tried last may still wait, so an attempt since that try counts, too.
         state.release = Release(at: state.release?.at ?? now, isWhole: isWhole)
+        if isWhole { state.sample.released(now: now, forgettingAfter: intervals.base) }
         state.hasSucceeded = false
         (state.next, state.asked) = (now + delay(after: state.failures, &random), now)
         scopes[scope] = state

@@ -192,7 +192,6 @@ extension Scheduler {
 
     mutating func remove(_ lane: SchedulerLane, now: Moment, _ actions: inout [Action]) {
         let id = lane.id
-        setTurn(of: id, false)
         lanes[id] = nil
         memory.ended(id, for: lane.key.submitter)
         if unloaded.isEmpty, lanes.count < settings.maximumLanes / 64 { isMemoryContended = false }

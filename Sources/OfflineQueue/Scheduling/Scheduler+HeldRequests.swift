@@ -68,12 +68,12 @@ extension Scheduler {
 
     mutating func credentialRejected(
         _ scope: CredentialScope,
+        _ request: Int64,
         began: Moment,
-        isAgain: Bool,
         now: Moment,
         _ actions: inout [Action]
     ) {
-        order(auth.rejected(scope, began: began, isAgain: isAgain, now: now, &random), &actions)
+        order(auth.rejected(scope, request, began: began, now: now, &random), &actions)
         setTime(of: scope)
     }
 

@@ -40,13 +40,12 @@ extension Scheduler {
         .filter { $0 > now }.min()
     }
 
-    /// Returns whether enough lanes of the group's user wait in memory for a turn, or have one and wait for a slot.
-    /// Otherwise the lanes that need one would take the place of each other again and again.
+    /// Returns whether enough lanes of the group's user wait in memory for a turn. Otherwise the lanes that need one would
+    /// take the place of each other again and again.
     private func hasEnoughRetries(_ group: UnloadedLanes.Group) -> Bool {
         guard group.purpose.isRetry else { return false }
         let submitter = group.submitter
-        let waiting = turns.keptCount(of: submitter) + unloaded.retriesLoading(for: submitter)
-        return waiting + lanesWithTurn[submitter, default: 0] >= turns.keptLanes
+        return turns.keptCount(of: submitter) + unloaded.retriesLoading(for: submitter) >= turns.keptLanes
     }
 
     /// Returns how many lanes may be in memory. An eighth is left for attempts that are demanded, and half of that for
@@ -180,9 +179,12 @@ extension Scheduler {
     /// Returns the time from which a lane may leave the memory; `nil` if it needs to stay.
     ///
     /// A lane stays while it has requests in flight, while an attempt is about to confirm a refusal, while this machine is
-    /// short of a resource, and while the lane waits for a slot or a watch. Of the lanes that wait for a turn, some stay.
+    /// short of a resource, and while the lane waits for a slot or a watch. Of the lanes that wait for a turn, some stay. A
+    /// lane with its turn stays for ``Settings/watchIdleTime``: then its origin has no slot for it, or all slots are in use
+    /// by silent hosts, which keep them for long. It loses its turn when it leaves.
     private func mayBeUnloadedFrom(_ lane: SchedulerLane, now: Moment) -> Moment? {
-        guard lane.inflight == 0, !lane.isClaiming, !lane.hasTurn, lane.shortages == 0 else { return nil }
+        guard lane.inflight == 0, !lane.isClaiming, lane.shortages == 0 else { return nil }
+        if lane.hasTurn { return now + settings.watchIdleTime }
         guard !slots.isWaiting(lane.id, of: lane.origin), !watches.contains(lane.id),
             !turns.keeps(lane.id)
         else { return nil }

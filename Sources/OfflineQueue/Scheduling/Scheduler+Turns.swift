@@ -19,31 +19,15 @@ extension Scheduler {
         watches.remove(lane.id)
         if let gate = gates[lane.endpoint], gate.watch != nil, gate.state == nil { return }
         turns.remove(lane.id)
-        setTurn(of: lane.id, false)
+        lanes[lane.id]?.hasTurn = false
     }
 
-    mutating func setTurn(of id: Int64, _ hasTurn: Bool) {
-        guard let lane = lanes[id], lane.hasTurn != hasTurn else { return }
-        lanes[id]!.hasTurn = hasTurn
-        lanesWithTurn[lane.key.submitter, default: 0] += hasTurn ? 1 : -1
-        if lanesWithTurn[lane.key.submitter] == 0 { lanesWithTurn[lane.key.submitter] = nil }
-    }
-
-    /// Lets the lanes whose turn it is wait for a slot. Few lanes of a user do so at a time, because each stays in memory
-    /// until it has a slot, which silent hosts keep for long.
+    /// Lets the lanes whose turn it is wait for a slot.
     mutating func giveTurns(now: Moment) {
-        while let id = takeNextTurn(now: now) {
-            setTurn(of: id, true)
+        while let id = turns.takeNext(now: now) {
+            lanes[id]?.hasTurn = true
             schedule(id, now: now)
         }
-    }
-
-    /// Returns whether another lane of a user may have its turn.
-    func mayHaveTurn(_ submitter: UInt32?) -> Bool { lanesWithTurn[submitter, default: 0] < turns.keptLanes }
-
-    private mutating func takeNextTurn(now: Moment) -> Int64? {
-        let (counts, most) = (lanesWithTurn, turns.keptLanes)
-        return turns.takeNext(now: now) { counts[$0, default: 0] < most }
     }
 
     /// The time at which the next lane may take its turn; `nil` if no lane waits for one, or if one may take it at the

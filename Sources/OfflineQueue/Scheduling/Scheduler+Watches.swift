@@ -22,7 +22,7 @@ extension Scheduler {
         repeat {
             giveTurns(now: now)
             giveWatches(now: now, &actions)
-        } while turns.mayTakeNext(now: now, where: mayHaveTurn)
+        } while turns.opensAt.map { $0 <= now } ?? false
     }
 
     /// The next time at which a lane may get the watch of an endpoint that does not use it; `nil` if there is none, or if

@@ -157,9 +157,8 @@ package struct Scheduler: Sendable {
         /// An outcome was stored. `due` is when the request is retried; `nil` if it is not. `isDistrusted` is whether
         /// it is held because its server is not trusted.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
-        /// A request was held for `auth` after an attempt that began at the given time. `isAgain` is whether it was held
-        /// for `auth` before.
-        case credentialRejected(CredentialScope, began: Moment, isAgain: Bool)
+        /// A request was held for `auth` after an attempt that began at the given time.
+        case credentialRejected(CredentialScope, request: Int64, began: Moment)
         /// A request was delivered by an attempt that began at the given time. Needed only while
         /// ``Scheduler/hasRejectedCredentials``.
         case credentialAccepted(CredentialScope, request: Int64, began: Moment)
@@ -243,8 +242,6 @@ package struct Scheduler: Sendable {
     var timetable = Timetable<Int64>()
     /// The lanes that wait for their turn, because their hosts do not answer. A lane that has its turn waits for a slot.
     var turns: AttemptTurns
-    /// The number of lanes of each user that have their turn (``SchedulerLane/hasTurn``).
-    var lanesWithTurn: [UInt32?: Int] = [:]
     /// The number of watched endpoints, and the lanes that wait for a watch.
     var watches: WatchTurns
     /// The lanes in memory and those that are being loaded. Those that may leave it are known while
@@ -319,8 +316,8 @@ package struct Scheduler: Sendable {
             record(use, ofLane: lane, now: now)
             nextClaimed(lane, taken: taken, due: due, now: now)
             removeIfIdle(lane, now: now, &actions)
-        case .credentialRejected(let scope, let began, let isAgain):
-            credentialRejected(scope, began: began, isAgain: isAgain, now: now, &actions)
+        case .credentialRejected(let scope, let request, let began):
+            credentialRejected(scope, request, began: began, now: now, &actions)
         case .credentialAccepted(let scope, let request, let began):
             credentialAccepted(scope, request, began: began, now: now, &actions)
         case .credentialsChanged(let names):
@@ -389,7 +386,7 @@ extension Scheduler {
         lanes[id]!.inflight += limit
         lanes[id]!.releasing = nil
         lanes[id]!.isRequested = false
-        setTurn(of: id, false)
+        lanes[id]!.hasTurn = false
         if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
         slots.leave(id, of: lane.origin)
         let retries = allowance(of: lane, limit: limit, now: now)

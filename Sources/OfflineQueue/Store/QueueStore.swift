@@ -137,8 +137,9 @@ package protocol QueueStore: Sendable {
     /// Returns the number of requests in each state.
     func counts() async throws -> QueueCounts
 
-    /// Returns ``QueueStatistics/isDiskFull``, which needs much less than ``statistics()``.
-    func isDiskFull() async throws -> Bool
+    /// Returns whether too little of the file system is free for a new request whose body has this number of bytes and is
+    /// stored in a row.
+    func isDiskFull(forBody bytes: Int) async throws -> Bool
 
     /// Returns the figures of `netwatch queue stats`.
     func statistics() async throws -> QueueStatistics

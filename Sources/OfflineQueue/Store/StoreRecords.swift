@@ -154,7 +154,7 @@ package struct ClaimedRequest: Sendable {
     package let key: KeyHeader?
     package let isAtMostOnce: Bool
     package let expectation: Expectation
-    /// The HTTP status of the previous attempt; `nil` if it received none.
+    /// The HTTP status of the last attempt that received one; `nil` if none did.
     package let lastStatus: Int?
     /// The time since the first of consecutive 409 responses; `nil` if the last response was not a 409.
     package let conflictAge: Duration?

@@ -107,11 +107,10 @@ struct StoreCheck {
 
     /// - Parameter reserve: The reserve in use, which may be less than the configured one on a small file system.
     private static func fullDisk(_ disk: String, free: Int64, reserve: Int64) -> DoctorFinding {
-        let kept = ByteText.format(reserve)
-        return .problem(
-            "\(disk) is full, so the service refuses new requests: \(ByteText.format(free)) are free, and \(kept) must "
-                + "stay free for the requests that it has accepted",
-            advice: "free some space, or set `queue.limits.disk-reserve` to less than \(kept)"
+        .problem(
+            "\(disk) is full, so the service refuses new requests, large ones first: \(ByteText.format(free)) are free, "
+                + "and \(ByteText.format(reserve)) must stay free for the requests that it has accepted",
+            advice: "free some space, or set `queue.limits.disk-reserve` to less than what is free"
         )
     }
 

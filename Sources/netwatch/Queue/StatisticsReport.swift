@@ -41,7 +41,8 @@ struct StatisticsReport {
     private var freeDisk: String {
         let free = ByteText.format(statistics.freeBytes)
         guard statistics.diskFull == true, let reserve = statistics.diskReserveBytes else { return free }
-        return "\(free), of \(ByteText.format(reserve)) that must stay free: new requests are refused"
+        return
+            "\(free), of \(ByteText.format(reserve)) that must stay free: new requests are refused, large ones first"
     }
 
     /// The row of uploads that no request uses yet. There is no row without such uploads.

@@ -54,7 +54,8 @@ struct QueueOptions: ParsableArguments {
     /// Calls `body` with a client of the queue.
     ///
     /// - Parameters:
-    ///   - mayCreate: Whether to create a queue in an empty directory. Default: an empty directory is an error.
+    ///   - mayCreate: Whether to create a queue in an empty directory that the user has named. Default: an empty directory is
+    ///     an error.
     ///   - body: Receives a client, and the queue itself if no service is used.
     func withQueue<Value>(
         mayCreate: Bool = false,
@@ -62,7 +63,8 @@ struct QueueOptions: ParsableArguments {
     ) async throws -> Value {
         switch try access() {
         case .service(let path): return try await withService(at: path, body)
-        case .directory(let directory): return try await withDirectory(directory, mayCreate: mayCreate, body)
+        case .directory(let directory):
+            return try await withDirectory(directory, mayCreate: mayCreate && namedDirectory != nil, body)
         }
     }
 

@@ -22,13 +22,17 @@ enum StoreDirectory {
                 hint: "run the command as root or as that user"
             )
         }
-        if mayBeEmpty, let names = try? FileManager.default.contentsOfDirectory(atPath: path), names.isEmpty {
-            return
-        }
+        if mayBeEmpty, isEmpty(path) { return }
         // The lock file remains after a store was set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw missing(path)
         }
+    }
+
+    /// Returns whether a directory contains nothing, except what a new ext4 file system contains.
+    private static func isEmpty(_ path: String) -> Bool {
+        let names = try? FileManager.default.contentsOfDirectory(atPath: path)
+        return names.map { $0.allSatisfy { $0 == "lost+found" } } ?? false
     }
 
     /// Whether only another user, and not this one, may open a directory.

@@ -174,7 +174,8 @@ struct ServiceSummary: Encodable, Sendable {
         let damage = scan.flatMap { $0.findingCount > 0 ? $0.findingCount : nil }.map {
             "damaged: a scan has found \(CountText.format($0, "problem"))"
         }
-        let fullDisk = queue?.diskFull == true ? "the disk is full, so new requests are refused" : nil
+        let fullDisk =
+            queue?.diskFull == true ? "the disk is full, so new requests are refused, large ones first" : nil
         let problems = [damage, fullDisk].compactMap(\.self)
         guard !problems.isEmpty else { return nil }
         return "\(problems.joined(separator: "; ")); `netwatch doctor` shows what to do"

@@ -75,11 +75,13 @@ internal import Testing
             fallback.faults.map { $0.hasPrefix("\(file):3:1: `queue.lane-weights` is 3") } == [true, false]
         )
         #expect(fallback.faults[1].hasPrefix("\(file):6:1: [queue.limits]: `inflght` is not a key"))
-        // The share is the same, and the faulty keys are in the faults.
-        #expect(fallback.ignoredKeys == ["queue.inflight", "queue.ttl"])
+        // The share is the same, the faulty keys are in the faults, and the others are no longer set.
+        let ignored = ["queue.inflight", "queue.host-weights", "queue.ttl", "host", "hook"]
+        #expect(fallback.ignoredKeys == ignored)
+        let list = ignored.map { "`\($0)`" }.joined(separator: ", ")
         #expect(
             fallback.summary
-                == "\(fallback.faults[0]); other faults: 1; other changes that are ignored: `queue.inflight`, `queue.ttl`"
+                == "\(fallback.faults[0]); other faults: 1; other changes that are ignored: \(list)"
         )
         // The mode is at least as strict as that of any file of the configuration.
         var status = stat()
@@ -88,10 +90,10 @@ internal import Testing
     }
 
     @Test(arguments: [
-        ("tttl = 1", ["queue.ttl", "queue.rates", "host"]),
+        ("tttl = 1", ["queue.rates", "queue.ttl", "host"]),
         ("ttl = 1", ["queue.rates", "host"]),
         ("ttl = 1\nrates = [\"10/s\"]\n[[host]]\nroute = \"192.0.2.1\"", []),
-        ("ttl = \"1", []),
+        ("ttl = \"1", []), ("[queeu]\nttl = \"1d\"", []), ("[[limits]]\nrequests = 1", []),
     ])
     func
         `keys and hosts that are no longer set are ignored changes, unless they may be in a part with a fault`(

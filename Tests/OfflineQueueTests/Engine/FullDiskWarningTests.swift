@@ -10,10 +10,14 @@ internal import Testing
     private final class FullStore: WrappedStore {
         let inner: any QueueStore
         let isFull = Lock(true)
+        let checks = Lock(0)
 
         init(inner: any QueueStore) { self.inner = inner }
 
-        func isDiskFull() async throws -> Bool { isFull.withLock { $0 } }
+        func isDiskFull(forBody bytes: Int) async throws -> Bool {
+            checks.withLock { $0 += 1 }
+            return isFull.withLock { $0 }
+        }
     }
 
     @Test func `the queue warns once when its disk becomes full, and when it has space again`() async throws {
@@ -30,6 +34,7 @@ internal import Testing
         #expect(await warnings.next()?.hasPrefix("the disk is full, so new requests are refused") == true)
         #expect(await queue.isDiskFull)
         queue.sweeper.shortenPause(to: Duration.zero)
+        try await poll { store.checks.withLock { $0 } >= 2 }
         store.isFull.withLock { $0 = false }
         queue.sweeper.shortenPause(to: Duration.zero)
         #expect(await warnings.next() == "the disk has space again, so new requests are accepted")

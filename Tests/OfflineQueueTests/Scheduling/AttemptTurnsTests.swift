@@ -109,25 +109,6 @@ internal import Testing
         #expect(claims(scheduler.handle(.wake, now: .seconds(4))).map(\.lane) == [2])
     }
 
-    /// A lane with its turn stays in memory until it has a slot.
-    @Test func `few lanes of a user have their turn while all slots are in use`() {
-        var settings = Scheduler.Settings()
-        (settings.gateTimeout, settings.turnsFromEndpoints, settings.inflight) = (.zero, 0, 1)
-        (settings.unansweredRate, settings.unansweredBurst) = (1000, 1000)
-        var scheduler = Scheduler(settings: settings, seed: 1)
-        let lanes = (1...100).map { lane($0, "dead\($0)", submitter: 1) }
-        for lane in lanes {
-            _ = scheduler.handle(.rows(lane, due: .seconds(1)), now: .zero)
-            scheduler.lanes[lane.id]!.isUnanswered = true
-        }
-        #expect(claims(scheduler.handle(.wake, now: .seconds(1))).count == 1)
-        #expect(scheduler.lanesWithTurn[1] == scheduler.turns.keptLanes)
-        // The next lane gets its turn when one has a slot.
-        #expect(scheduler.handle(.wake, now: .seconds(2)).isEmpty)
-        _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .seconds(2))
-        #expect(scheduler.lanesWithTurn[1] == scheduler.turns.keptLanes)
-    }
-
     private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {
         actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
     }

@@ -296,6 +296,25 @@ internal import Testing
         )
     }
 
+    /// Silent hosts keep their slots for long, so the lanes with a turn would fill the memory.
+    @Test func `a lane that has its turn and gets no slot makes place for another one`() {
+        var settings = Scheduler.Settings()
+        (settings.gateTimeout, settings.turnsFromEndpoints, settings.inflight) = (.zero, 0, 1)
+        settings.maximumLanes = 16
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let rows = (1...15 as ClosedRange<Int64>).map { number in
+            let info = Scheduler.LaneInfo(id: number, host: "\(number)", mode: .parallel)
+            return Scheduler.LaneRows(info, due: .seconds(1))
+        }
+        _ = scheduler.handle(.lanes(Array(rows[..<14])), now: .zero)
+        for id in 1...14 as ClosedRange<Int64> { scheduler.lanes[id]!.isUnanswered = true }
+        #expect(claims(scheduler.handle(.wake, now: .seconds(1))).count == 1)
+        #expect(scheduler.lanes.values.count { $0.hasTurn } == 13)
+        #expect(scheduler.handle(.lanes([rows[14]]), now: .seconds(2)).isEmpty)
+        #expect(scheduler.handle(.wake, now: .seconds(10)).contains(.load([15])))
+        #expect(scheduler.lanes.count == 13)
+    }
+
     @Test func `a host that has responded does not wait for the retries of those that have not`() {
         var unloaded = UnloadedLanes()
         for id in 1...100 as ClosedRange<Int64> {

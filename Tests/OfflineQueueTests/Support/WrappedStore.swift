@@ -107,7 +107,7 @@ extension WrappedStore {
 
     func counts() async throws -> QueueCounts { try await inner.counts() }
 
-    func isDiskFull() async throws -> Bool { try await inner.isDiskFull() }
+    func isDiskFull(forBody bytes: Int) async throws -> Bool { try await inner.isDiskFull(forBody: bytes) }
 
     func statistics() async throws -> QueueStatistics { try await inner.statistics() }
 
