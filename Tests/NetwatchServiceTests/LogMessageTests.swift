@@ -38,6 +38,7 @@ struct LogMessageTests {
         ("Sources/OfflineQueue/Database/LogReport.swift", "var note: String?"),
         ("Sources/OfflineQueue/SQLite/SQLiteQueueStore.swift", "func missingKeys("),
         ("Sources/OfflineQueue/Encryption/Sealer.swift", "func requireUnlocked("),
+        ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func checkDisk("),
         ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func reseal("),
         ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func scanStore("),
         ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var shortcomings: [String]"),
