@@ -19,13 +19,15 @@ struct GroupedQueue<Group: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     /// Returns the group in which a key waits; `nil` if it does not wait.
     func group(of key: Key) -> Group? { places[key] }
 
-    /// Adds a key. A key that is already in the same group keeps its place.
-    mutating func add(_ key: Key, to group: Group) {
-        guard places[key] != group else { return }
-        remove(key)
-        places[key] = group
-        members[group, default: WeightedQueue()].append(key)
-        order.append(group)
+    /// Adds a key. A key that is already in the same group keeps its place, unless its weight has changed; see
+    /// ``WeightedQueue/append(_:weight:)``.
+    mutating func add(_ key: Key, to group: Group, weight: Int = 1) {
+        if places[key] != group {
+            remove(key)
+            places[key] = group
+            order.append(group)
+        }
+        members[group, default: WeightedQueue()].append(key, weight: weight)
     }
 
     mutating func remove(_ key: Key) {

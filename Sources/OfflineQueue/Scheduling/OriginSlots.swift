@@ -46,8 +46,10 @@ struct OriginSlots: Sendable {
         /// Whether one of the origin's slots is a reserved one. There is at most one, because only an origin without
         /// slots can get it.
         var hasReserved = false
-        /// The origin's lanes that wait for a slot, in order.
-        var lanes = WeightedQueue<Int64>()
+        /// The origin's lanes that wait for a slot, in order, by user.
+        var lanes = GroupedQueue<UInt32?, Int64>()
+        /// The user of the lane that has joined them last. The origin waits in this user's turn.
+        var submitter: UInt32?
         /// The number of the origin's lanes, including those that do not wait.
         var laneCount = 0
         var window: SendWindow
@@ -89,7 +91,11 @@ struct OriginSlots: Sendable {
         var mayUseReserve: Bool { self == .fresh || self == .new }
     }
 
-    private(set) var lines = [WeightedQueue<Origin>](repeating: WeightedQueue(), count: Line.allCases.count)
+    /// In each line, the users take turns, so that the many silent hosts of one do not delay a host of another.
+    private(set) var lines = [GroupedQueue<UInt32?, Origin>](
+        repeating: GroupedQueue(),
+        count: Line.allCases.count
+    )
     /// The index of the line that is next to take a slot.
     private var turn = 0
     /// The time of the current event.
@@ -199,8 +205,11 @@ extension OriginSlots {
     }
 
     /// Adds a lane to those that wait for a slot. A lane that already waits keeps its place.
-    mutating func join(_ lane: Int64, of origin: Origin, weight: Int = 1) {
-        origins[origin]?.lanes.append(lane, weight: weight)
+    ///
+    /// - Parameter submitter: The user who has submitted the requests of the lane.
+    mutating func join(_ lane: Int64, of origin: Origin, for submitter: UInt32? = nil, weight: Int = 1) {
+        if !isWaiting(lane, of: origin) { origins[origin]?.submitter = submitter }
+        origins[origin]?.lanes.add(lane, to: submitter, weight: weight)
         updateTurn(origin)
     }
 
@@ -219,7 +228,8 @@ extension OriginSlots {
         let line = throttle(origin) ? nil : line(for: origin)
         for other in Line.allCases {
             if other == line {
-                lines[other.rawValue].append(origin, weight: limits.hostWeights[origin.host] ?? 1)
+                let weight = limits.hostWeights[origin.host] ?? 1
+                lines[other.rawValue].add(origin, to: origins[origin]?.submitter, weight: weight)
             } else {
                 lines[other.rawValue].remove(origin)
             }
@@ -256,7 +266,7 @@ extension OriginSlots {
     /// Gives a slot to the next waiting lane, which then no longer waits. Returns `nil` if no lane may have a slot.
     mutating func take() -> Int64? {
         guard !isFull, rates.opensAt ?? now <= now, let (origin, isReserved) = nextOrigin(),
-            let lane = origins[origin]!.lanes.removeFirst()
+            let lane = origins[origin]!.lanes.removeFirst()?.key
         else { return nil }
         change(origin) {
             $0.inflight += 1
@@ -286,7 +296,7 @@ extension OriginSlots {
 
     /// Removes and returns the first origin of a line whose rate limit permits a request.
     private mutating func takeFirst(of line: Line) -> Origin? {
-        while let origin = lines[line.rawValue].removeFirst() {
+        while let origin = lines[line.rawValue].removeFirst()?.key {
             if !throttle(origin) { return origin }
         }
         return nil

@@ -28,7 +28,8 @@ extension Scheduler {
 
     /// Makes a lane wait for a slot.
     mutating func join(_ lane: SchedulerLane) {
-        slots.join(lane.id, of: lane.origin, weight: settings.laneWeights[lane.key.label] ?? 1)
+        let weight = settings.laneWeights[lane.key.label] ?? 1
+        slots.join(lane.id, of: lane.origin, for: lane.key.submitter, weight: weight)
     }
 
     /// Returns whether the lane may try a request now, as far as its times and the state of its gate are concerned.

@@ -61,6 +61,31 @@ internal import Testing
         #expect(delivered <= .seconds(400), "\(delivered)")
     }
 
+    /// Servers that accept no connection, except `returning`, which responds.
+    struct SilentHosts: SimulatedNetwork {
+        private(set) var delivered: [Moment] = []
+
+        mutating func reply(to arrival: FleetArrival) -> (effect: LaneEffect, after: Duration) {
+            arrival.lane.origin.host == "returning" ? (.healthy, .milliseconds(50)) : (.close, .seconds(15))
+        }
+
+        mutating func ended(_ arrival: FleetArrival, _ effect: LaneEffect, now: Moment) {
+            if effect == .healthy { delivered.append(now) }
+        }
+    }
+
+    @Test func `a new host of another user does not wait for all hosts that are silent`() throws {
+        var fleet = FleetSimulation(SilentHosts())
+        let dead = (1...1000).map { lane($0, "dead\($0)", submitter: 1) }
+        let lanes = [lane(0, "returning", submitter: 2)] + dead
+        fleet.addQueue(Scheduler.Settings(), seed: 1, lanes: lanes, gate: .reachable(generation: 1))
+        for lane in dead { fleet.enqueue(lane: lane.id, at: .zero) }
+        fleet.enqueue(lane: 0, at: .seconds(10))
+        fleet.run(until: .seconds(120))
+        // All slots for new origins are in use, and the first of them is free after 15 s.
+        #expect(try #require(fleet.network.delivered.first) < .seconds(26))
+    }
+
     @Test func `a path that returns ends the wait for a turn`() {
         var fleet = fleet(hosts: 100)
         fleet.run(until: .seconds(10))
