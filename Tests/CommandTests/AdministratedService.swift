@@ -78,7 +78,7 @@ final class AdministratedService {
         var commands: [Substring] = []
         var output: [String] = []
         // The shell ends at a command that fails, as before `&&`.
-        let lines = block.replacing(" && systemctl ", with: "\nsystemctl ")
+        let lines = block.replacing(#/ &&\s+systemctl /#, with: "\nsystemctl ")
         for line in lines.split(separator: "\n", omittingEmptySubsequences: false) {
             guard line.hasPrefix("systemctl ") || line.hasPrefix("netwatch serve") else {
                 commands.append(line)
