@@ -70,8 +70,8 @@ struct StoreCheck {
     }
 
     private static let setAsideAdvice =
-        "stop the service; then `netwatch queue verify --set-aside` moves the database away and saves the readable "
-        + "requests"
+        "stop the service; then `netwatch queue verify --set-aside` moves the database away, saves the readable requests, "
+        + "and prints how to import them before the start"
 
     /// Returns the problems that scans of the service have found.
     static func findings(on scan: ControlMessage.Scan) -> [DoctorFinding] {
