@@ -41,7 +41,8 @@ internal import Testing
             let status: ControlMessage.Status = try decoded(
                 """
                 {"v":1,"version":"1","pid":1,"started":"\(Self.time)","network":{"state":"reachable"},
-                "audit_corrections":0,"hosts":{},"queue":{"counts":{},"requests":0,"bytes":0,"paused":false}\(member)}
+                "audit_corrections":0,"hosts":{},"queue":{"counts":{},"requests":0,"bytes":0,"paused":false,
+                "disk_full":false}\(member)}
                 """
             )
             return ConfigurationUse(

@@ -261,7 +261,10 @@ package actor HookReporter {
         do {
             try await enqueue(webhook.request(reporting: record.body), options)
         } catch let error as QueueError where error.code == .idConflict {
-            // The previous run has stored the message, with another credential.
+            // A user has taken the id, or the previous run has stored the message with another credential.
+            logger.warning("a webhook gets another id, because its id is in use: \(error)")
+            let other = HostHistory.HookMessageRecord(id: UUIDv7.make(), hook: record.hook, body: record.body)
+            await send(other, about: message)
         } catch {
             if let message {
                 let (subject, event) = (message.subject, message.event.rawValue)

@@ -15,6 +15,9 @@ internal import Testing
         let requests = Recorder<(request: QueueRequest, options: EnqueueOptions)>()
         /// What the queue throws instead of storing a request.
         let error = Lock<QueueError?>(nil)
+        /// The number of ids that are in use, and these ids.
+        let conflicts = Lock(0)
+        let refusedIDs = Recorder<String?>()
 
         var ids: [String?] { requests.values.map(\.options.id) }
 
@@ -47,6 +50,14 @@ internal import Testing
 
         func store(_ request: QueueRequest, _ options: EnqueueOptions) throws {
             if let error = error.withLock({ $0 }) { throw error }
+            guard
+                conflicts.withLock({
+                    $0 -= 1; return $0 < 0
+                })
+            else {
+                refusedIDs.record(options.id)
+                throw QueueError(.idConflict, "the id is in use")
+            }
             requests.record((request, options))
         }
     }
@@ -415,13 +426,15 @@ internal import Testing
         #expect(messages.values.dropFirst() == [dropped, dropped])
     }
 
-    @Test func `a message that the queue knows under its id is not an error`() async throws {
+    @Test func `a message whose id is in use gets another id, and a warning`() async throws {
         let reporter = await reporter(Self.hook())
-        queue.error.withLock { $0 = QueueError(.idConflict, "the id is in use") }
+        queue.conflicts.withLock { $0 = 2 }
         await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("db"))
-        queue.error.withLock { $0 = nil }
-        await reporter.retry()
-        #expect(messages.values == [] && queue.ids == [])
+        #expect(messages.values.count == 2)
+        #expect(
+            messages.values.allSatisfy { $0.contains("a webhook gets another id, because its id is in use") }
+        )
+        #expect(queue.ids.count == 1 && Set(queue.ids + queue.refusedIDs.values).count == 3)
     }
 }
 
