@@ -389,6 +389,8 @@ extension Scheduler {
         lanes[id]!.hasTurn = false
         if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
         slots.leave(id, of: lane.origin)
+        // A lane that waited for a slot with its turn may have been about to leave the memory.
+        updateUnloading(id, now: now)
         let retries = allowance(of: lane, limit: limit, now: now)
         return Claim(
             lane: id,

@@ -322,6 +322,8 @@ extension SchedulerSimulation {
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.lastLook = nil }
             // A watch that begins again resets a lane only if the host was not reachable before.
             if resumed.contains(host), let known = lastKnown[host], known.state != .notReachable { return }
+            // The first known state does not reset a lane that has been tried.
+            guard let old, old != .unknown else { return }
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
         }
     }
