@@ -302,17 +302,23 @@ internal import Testing
         (settings.gateTimeout, settings.turnsFromEndpoints, settings.inflight) = (.zero, 0, 1)
         settings.maximumLanes = 16
         var scheduler = Scheduler(settings: settings, seed: 1)
-        let rows = (1...15 as ClosedRange<Int64>).map { number in
+        let rows = (1...16 as ClosedRange<Int64>).map { number in
             let info = Scheduler.LaneInfo(id: number, host: "\(number)", mode: .parallel)
             return Scheduler.LaneRows(info, due: .seconds(1))
         }
         _ = scheduler.handle(.lanes(Array(rows[..<14])), now: .zero)
         for id in 1...14 as ClosedRange<Int64> { scheduler.lanes[id]!.isUnanswered = true }
-        #expect(claims(scheduler.handle(.wake, now: .seconds(1))).count == 1)
-        #expect(scheduler.lanes.values.count { $0.hasTurn } == 13)
-        #expect(scheduler.handle(.lanes([rows[14]]), now: .seconds(2)).isEmpty)
-        #expect(scheduler.handle(.wake, now: .seconds(10)).contains(.load([15])))
-        #expect(scheduler.lanes.count == 13)
+        let first = claims(scheduler.handle(.wake, now: .seconds(1))).map(\.lane)
+        #expect(first.count == 1 && scheduler.lanes.values.count { $0.hasTurn } == 13)
+        #expect(scheduler.handle(.lanes(Array(rows[14...])), now: .seconds(2)).isEmpty)
+        _ = scheduler.handle(.claimed(lane: first[0], taken: 1, due: nil), now: .seconds(2))
+        let settled = Scheduler.Event.settled(lane: first[0], due: .seconds(100), isDistrusted: false)
+        let second = claims(scheduler.handle(settled, now: .seconds(5))).map(\.lane)
+        let loads = scheduler.handle(.wake, now: .seconds(10)).flatMap { action -> [Int64] in
+            if case .load(let ids) = action { ids } else { [] }
+        }
+        #expect(second.count == 1 && scheduler.lanes[second[0]] != nil, "it has a slot now")
+        #expect(scheduler.lanes.count < 14, "\(loads)")
     }
 
     @Test func `a host that has responded does not wait for the retries of those that have not`() {
