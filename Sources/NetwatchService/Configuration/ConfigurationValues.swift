@@ -22,8 +22,8 @@ package struct ConfigurationValues: Hashable, Sendable {
         Self.keys.filter { texts[$0] != other.texts[$0] }
     }
 
-    /// Returns whether it is known that no file and no variable sets a key.
-    func isUnset(_ key: String) -> Bool { texts[key] == nil && faultyKeys?.contains(key) == false }
+    /// Returns whether it is known what a key is set to, or that nothing sets it.
+    func isKnown(_ key: String) -> Bool { texts[key] != nil || faultyKeys?.contains(key) == false }
 
     /// The values as one configuration file.
     var document: String {

@@ -117,7 +117,7 @@ extension LastGoodConfiguration {
         let fallback = ConfigurationFallback(
             faults: error.problems.map(\.description),
             kept: content.kept,
-            ignoredKeys: differing.filter { error.values.texts[$0] != nil || error.values.isUnset($0) }
+            ignoredKeys: differing.filter(error.values.isKnown)
         )
         return StartConfiguration(configuration: configuration, fallback: fallback, origins: reader.origins)
     }

@@ -23,29 +23,31 @@ struct AuthRetries: Sendable {
         /// Few suffice, because all held requests are released together and are tried soon after.
         static let maximumCount = 8
 
-        /// When each request was released with all others for the first time since its rejection.
-        private var releases: [Int64: Moment?] = [:]
+        /// The requests that were not released with all others since their rejection.
+        private var held: Set<Int64> = []
+        /// When each of the other requests was released with all others.
+        private var released: [Int64: Moment] = [:]
 
         /// Records the rejection of a request.
         ///
         /// - Returns: Whether it was released with all others before the attempt began.
         mutating func rejected(_ request: Int64, began: Moment) -> Bool {
-            let released = releases[request] ?? nil
-            if releases[request] != nil || releases.count < Self.maximumCount {
-                releases.updateValue(nil, forKey: request)
-            }
-            return released.map { $0 <= began } ?? false
+            let release = released.removeValue(forKey: request)
+            if held.count + released.count < Self.maximumCount { held.insert(request) }
+            return release.map { $0 <= began } ?? false
         }
 
-        mutating func delivered(_ request: Int64) { releases[request] = nil }
+        mutating func delivered(_ request: Int64) {
+            held.remove(request)
+            released[request] = nil
+        }
 
         /// Records the release of all requests. A request that has not been tried for a long time since an earlier one is
         /// forgotten: it may have been removed from the queue.
-        mutating func released(now: Moment, forgettingAfter limit: Duration) {
-            releases = releases.filter { $0.value.map { now - $0 < limit } ?? true }
-            for (request, release) in releases where release == nil {
-                releases.updateValue(now, forKey: request)
-            }
+        mutating func allReleased(now: Moment, forgettingAfter limit: Duration) {
+            released = released.filter { now - $0.value < limit }
+            for request in held { released[request] = now }
+            held = []
         }
     }
 
@@ -125,7 +127,7 @@ extension AuthRetries {
         if let release = state.release, began < release.at, !isAgain {
             guard release.isWhole else { return nil }
             // The request was in flight when all others were released, so it is released now.
-            state.sample.released(now: now, forgettingAfter: intervals.base)
+            state.sample.allReleased(now: now, forgettingAfter: intervals.base)
             return .all(scope)
         }
         // Of each release, only the first failure counts.
@@ -176,7 +178,7 @@ extension AuthRetries {
             return nil
         }
         state.release = Release(at: now, isWhole: true)
-        state.sample.released(now: now, forgettingAfter: intervals.base)
+        state.sample.allReleased(now: now, forgettingAfter: intervals.base)
         state.hasSucceeded = false
         state.next = now + delay(after: state.failures, &random)
         return .all(scope)
@@ -195,7 +197,7 @@ extension AuthRetries {
         let isWhole = state.hasSucceeded
         // The request that was tried last may still wait, so an attempt since that try counts, too.
         state.release = Release(at: state.release?.at ?? now, isWhole: isWhole)
-        if isWhole { state.sample.released(now: now, forgettingAfter: intervals.base) }
+        if isWhole { state.sample.allReleased(now: now, forgettingAfter: intervals.base) }
         state.hasSucceeded = false
         (state.next, state.asked) = (now + delay(after: state.failures, &random), now)
         scopes[scope] = state

@@ -96,8 +96,8 @@ struct QueueImportCommand: AsyncParsableCommand {
             import can be repeated. If an id belongs to another request, the request of the export is not \
             imported, and a warning names it. An export whose requests wait for each other is refused. If the \
             service is running, the export counts towards the queue's limit of 4 GiB. Import a longer file while \
-            the service is not running. With `--state-dir` or $NETWATCH_STATE_DIR and an empty directory, the import creates the queue. \
-            Otherwise the queue must exist: `netwatch serve` creates it.
+            the service is not running. With `--state-dir` or $NETWATCH_STATE_DIR and an empty directory, the import \
+            creates the queue. Otherwise the queue must exist: `netwatch serve` creates it.
 
             Exit status: 0 if all requests are in the queue. 1 if some were not imported, because their ids belong \
             to other requests. 2 if nothing was changed: the file is truncated, edited or not an export, its \

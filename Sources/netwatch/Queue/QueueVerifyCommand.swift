@@ -177,7 +177,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             )
         }
         Printer.note(
-            "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; before the service starts, import them with"
+            "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; before the service starts, import "
+                + "them with"
         )
         let command = Self.importCommand(
             for: salvage.path,

@@ -258,19 +258,27 @@ internal import Testing
         #expect(scheduler.lanes[2]?.releasing == [.trust] && scheduler.lanes[2]?.due == .seconds(6))
     }
 
-    @Test func `a lane with a closed window waits for its window, also without a path`() throws {
+    /// Returns a scheduler that has just loaded the lane 2, which had no path before. Its wall clock begins at midnight.
+    private func reloaded(
+        _ constraints: RequestConstraints,
+        _ properties: UnloadedLane.Properties
+    ) -> Scheduler {
         var scheduler = contended()
         scheduler.setWall(Timestamp(milliseconds: 0), now: .zero)
-        let origin = Origin(scheme: "https", host: "2", port: 443)
-        var constraints = RequestConstraints()
-        constraints.window = try DailyWindow(parsing: "00:30-01:00")
-        let key = LaneKey(origin: origin, constraints: constraints)
-        let info = Scheduler.LaneInfo(id: 2, key: key)
-        var lane = UnloadedLane(submitter: nil, loadsAt: .seconds(6), .wasLoaded)
+        let key = LaneKey(origin: Origin(scheme: "https", host: "2", port: 443), constraints: constraints)
+        var lane = UnloadedLane(submitter: nil, loadsAt: .seconds(6), properties)
         scheduler.unloaded.setOutage(.noRoute, lastSign: .zero, of: &lane)
         scheduler.unloaded.set(2, lane)
         _ = scheduler.handle(.wake, now: .seconds(6))
-        _ = scheduler.handle(.loaded([Scheduler.LaneRows(info, due: .zero)], missing: []), now: .seconds(6))
+        let rows = Scheduler.LaneRows(Scheduler.LaneInfo(id: 2, key: key), due: .zero)
+        _ = scheduler.handle(.loaded([rows], missing: []), now: .seconds(6))
+        return scheduler
+    }
+
+    @Test func `a lane with a closed window waits for its window, also without a path`() throws {
+        var constraints = RequestConstraints()
+        constraints.window = try DailyWindow(parsing: "00:30-01:00")
+        var scheduler = reloaded(constraints, .wasLoaded)
         _ = scheduler.handle(.lanes([rows(3, due: .seconds(7))]), now: .seconds(7))
         #expect(scheduler.unloaded[2]?.loadsAt == .seconds(1800))
         #expect(scheduler.unloaded[2]?.group.purpose == .attempt, "a path is not looked for")
@@ -278,16 +286,9 @@ internal import Testing
 
     /// Otherwise each flushed lane would be loaded once a second.
     @Test func `a flushed lane without a path waits for one if its constraints need an interface`() {
-        var scheduler = contended()
         var constraints = RequestConstraints()
         constraints.isUnmetered = true
-        let key = LaneKey(origin: Origin(scheme: "https", host: "2", port: 443), constraints: constraints)
-        let info = Scheduler.LaneInfo(id: 2, key: key)
-        var lane = UnloadedLane(submitter: nil, loadsAt: .seconds(6), [.wasLoaded, .isForced])
-        scheduler.unloaded.setOutage(.noRoute, lastSign: .zero, of: &lane)
-        scheduler.unloaded.set(2, lane)
-        _ = scheduler.handle(.wake, now: .seconds(6))
-        _ = scheduler.handle(.loaded([Scheduler.LaneRows(info, due: .zero)], missing: []), now: .seconds(6))
+        var scheduler = reloaded(constraints, [.wasLoaded, .isForced])
         _ = scheduler.handle(.lanes([rows(3, due: .seconds(7))]), now: .seconds(12))
         #expect(scheduler.unloaded[2]?.loadsAt == .seconds(17))
         #expect(
