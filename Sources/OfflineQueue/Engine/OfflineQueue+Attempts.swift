@@ -254,6 +254,7 @@ extension OfflineQueue {
             lane: claim.lane,
             epoch: claim.epoch,
             began: inflight[request.sequence]?.began ?? now,
+            previousStatus: request.lastStatus,
             mayBeRepeated: request.mayBeSentTwice && !request.isLastAttempt
         )
         let classification = scheduler.confirmed(

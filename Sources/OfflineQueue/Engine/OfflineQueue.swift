@@ -139,8 +139,8 @@ public actor OfflineQueue {
         /// that double up to an hour.
         package var authRetries = Scheduler.Settings().authRetries
 
-        /// Whether the first refusal after an outage is confirmed before a request is given up. Tests whose servers refuse
-        /// requests at once turn it off.
+        /// Whether refusals are confirmed before requests are given up because of them. Tests whose servers refuse requests
+        /// at once turn it off.
         package var confirmsRefusals = true
 
         /// The versions of HTTP of the origins. ``EnqueueOptions/httpVersion`` of a request replaces them. Default: none.

@@ -1,4 +1,4 @@
-// Confirms the first refusals after an outage, before the requests of a lane are given up because of them.
+// Confirms refusals before the requests of a lane are given up because of them.
 
 extension Scheduler {
     /// An attempt whose response may be a refusal.
@@ -8,11 +8,14 @@ extension Scheduler {
         let epoch: Int
         /// When the attempt began.
         let began: Moment
+        /// The status of the previous response to the request; `nil` if there was none.
+        let previousStatus: Int?
         /// Whether the request may be sent again, and has attempts left.
         let mayBeRepeated: Bool
 
-        package init(lane: Int64, epoch: Int, began: Moment, mayBeRepeated: Bool) {
-            (self.lane, self.epoch, self.began, self.mayBeRepeated) = (lane, epoch, began, mayBeRepeated)
+        package init(lane: Int64, epoch: Int, began: Moment, previousStatus: Int?, mayBeRepeated: Bool) {
+            (self.lane, self.epoch, self.began) = (lane, epoch, began)
+            (self.previousStatus, self.mayBeRepeated) = (previousStatus, mayBeRepeated)
         }
     }
 
@@ -31,7 +34,7 @@ extension Scheduler {
         switch classification.verdict {
         // A delivery over an earlier path does not prove that the current one leads to the server.
         case .delivered where response.epoch >= lane.resetEpoch:
-            lanes[response.lane]!.refusals.delivered(provenFor: settings.provenTime, now: now)
+            lanes[response.lane]!.refusals.delivered()
             return classification
         case .dead(.refused, _), .dead(.redirected, _):
             guard let status = classification.status, !classification.isChosen,
@@ -46,11 +49,15 @@ extension Scheduler {
         -> Bool
     {
         var refusals = lane.refusals
-        if let failure = slots.lastFailure(of: lane.origin), failure >= refusals.since {
-            refusals.forgetDelivery()
-        }
+        if let failure = slots.lastFailure(of: lane.origin) { refusals.forgetConfirmations(before: failure) }
         defer { lanes[lane.id]!.refusals = refusals }
-        return refusals.refused(with: status, began: response.began, delay: confirmationDelay(), now: now)
+        return refusals.refused(
+            with: status,
+            isRepeated: response.previousStatus == status || !response.mayBeRepeated,
+            began: response.began,
+            delay: confirmationDelay(),
+            now: now
+        )
     }
 
     /// Returns a random delay before the attempt that confirms a refusal: twice to three times the base of the backoff.

@@ -56,11 +56,8 @@ package struct Scheduler: Sendable {
         /// How long a lane waits for its canary, the first request after an outage. This is longer than a connection
         /// attempt may take, so that a canary in flight for this time has reached the server.
         package var canaryTime: Duration = .seconds(20)
-        /// Whether the first refusal after an outage is confirmed before a request is given up.
+        /// Whether refusals are confirmed before requests are given up because of them.
         package var confirmsRefusals = true
-        /// The time after a delivery within which the next refusal is final. The server may have been deployed again since
-        /// an earlier delivery.
-        package var provenTime: Duration = .seconds(60)
         /// The number of attempts per second to hosts that do not answer, in all lanes together. Each may cause two DNS
         /// queries. With the 13 queries per second of the path monitor, this is less than 20.
         package var unansweredRate = 3.0

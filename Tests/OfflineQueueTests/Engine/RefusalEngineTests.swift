@@ -30,24 +30,38 @@ internal import Testing
         )
     }
 
-    @Test(arguments: [false, true])
-    func `a load balancer that refuses requests for a moment ends none of 30`(isFIFO: Bool) async throws {
+    @Test(arguments: [false, true], [0, 5])
+    func `a load balancer that refuses requests for a moment ends none of 30`(
+        isFIFO: Bool,
+        delivered: Int
+    ) async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
         try await enqueue(30, isFIFO: isFIFO, in: queue)
-        var first: [Attempt] = []
-        for _ in 0..<(isFIFO ? 1 : 8) { first.append(await sender.nextAttempt()) }
-        for attempt in first { sender.answer(attempt, .status(404)) }
+        for _ in 0..<delivered { sender.answer(await sender.nextAttempt(), .status(200)) }
+        var refused: [Attempt] = []
+        for _ in 0..<(isFIFO ? 1 : 8) { refused.append(await sender.nextAttempt()) }
+        for attempt in refused { sender.answer(attempt, .status(404)) }
         let canary = await sender.nextAttempt()
         #expect(
-            sender.attempts.count == first.count + 1,
+            sender.attempts.count == delivered + refused.count + 1,
             "the lane sends one request to confirm the refusals"
         )
         sender.answer(canary, .status(200))
-        for _ in 1..<30 { sender.answer(await sender.nextAttempt(), .status(200)) }
+        for _ in 1..<(30 - delivered) { sender.answer(await sender.nextAttempt(), .status(200)) }
         try await changes.until(queue) { $0[.delivered] == 30 }
-        let urls = sender.attempts.dropFirst(first.count).map(\.url)
+        var urls = sender.attempts.map(\.url)
+        urls.removeSubrange(delivered..<(delivered + refused.count))
         #expect(!isFIFO || urls == (0..<30).map { "https://example.com/\($0)" })
+        await queue.stop()
+    }
+
+    @Test func `a single invalid request ends at its second refusal`() async throws {
+        let sender = FakeSender { $0.id == "1" ? .status(404) : .status(200) }
+        let queue = try await open(sender)
+        try await enqueue(3, isFIFO: true, in: queue)
+        try await changes.until(queue) { $0[.delivered] == 2 && $0[.dead] == 1 }
+        #expect(sender.attempts.map(\.id) == ["0", "1", "1", "2"])
         await queue.stop()
     }
 

@@ -200,7 +200,13 @@ internal import Testing
     @Test func `a lane stays in memory until its refusal is confirmed`() {
         var scheduler = contended()
         var refusals = RefusalCheck(since: .zero)
-        let isFinal = refusals.refused(with: 404, began: .zero, delay: .seconds(5), now: .zero)
+        let isFinal = refusals.refused(
+            with: 404,
+            isRepeated: false,
+            began: .zero,
+            delay: .seconds(5),
+            now: .zero
+        )
         scheduler.lanes[1]!.refusals = refusals
         scheduler.memory.setYield(1, for: nil, from: nil)
         scheduler.updateUnloading(1, now: .zero)

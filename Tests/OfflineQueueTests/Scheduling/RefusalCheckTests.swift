@@ -5,60 +5,69 @@ internal import Testing
 /// Refusals that are confirmed before requests are given up because of them.
 @Suite struct RefusalCheckTests {
     /// Records a refusal, with times in seconds and a delay of 4 s.
-    private func refused(
+    private static func refused(
         _ check: inout RefusalCheck,
         _ status: Int = 404,
+        isRepeated: Bool = false,
         began: Int,
         now: Int
     ) -> Bool {
-        check.refused(with: status, began: .seconds(began), delay: .seconds(4), now: .seconds(now))
+        check.refused(
+            with: status,
+            isRepeated: isRepeated,
+            began: .seconds(began),
+            delay: .seconds(4),
+            now: .seconds(now)
+        )
+    }
+
+    /// A check that confirmed 404 at 5 s.
+    private static func confirmed() -> RefusalCheck {
+        var check = RefusalCheck(since: .zero)
+        let results = [refused(&check, began: 0, now: 1), refused(&check, began: 5, now: 5)]
+        #expect(results == [false, true])
+        return check
     }
 
     @Test func `without a delivery, an attempt after the delay confirms a refusal`() {
         var check = RefusalCheck(since: .zero)
-        let early = [(0, 1), (0, 2), (4, 6)].map { refused(&check, began: $0, now: $1) }
+        let early = [(0, 1), (0, 2), (4, 6)].map { Self.refused(&check, began: $0, now: $1) }
         #expect(early == [false, false, false], "these attempts began less than 4 s after the first refusal")
         let later = [
-            refused(&check, began: 5, now: 7), refused(&check, began: 0, now: 8),
-            refused(&check, 410, began: 8, now: 9), refused(&check, 410, began: 13, now: 13),
+            Self.refused(&check, began: 5, now: 7), Self.refused(&check, began: 0, now: 8),
+            Self.refused(&check, 410, began: 8, now: 9), Self.refused(&check, 410, began: 13, now: 13),
         ]
         #expect(later == [true, true, false, true], "each status is confirmed once")
     }
 
-    @Test func `directly after a delivery one refusal is final, and the next one is not`() {
+    @Test func `after a delivery, only the same request confirms a refusal`() {
         var check = RefusalCheck(since: .zero)
-        check.delivered(provenFor: .seconds(60), now: .seconds(20))
-        let results = [(19, 21), (21, 22), (19, 23), (26, 27)].map { refused(&check, began: $0, now: $1) }
-        #expect(results == [true, false, false, true])
-        check.delivered(provenFor: .seconds(60), now: .seconds(30))
-        let late = refused(&check, began: 90, now: 90)
-        check.delivered(provenFor: .seconds(60), now: .seconds(100))
-        check.forgetDelivery()
-        let afterFailure = refused(&check, began: 100, now: 101)
+        check.delivered()
+        let first = Self.refused(&check, began: 20, now: 21)
+        check.delivered()
+        let other = Self.refused(&check, began: 25, now: 26)
+        check.delivered()
+        let same = [27, 30].map { Self.refused(&check, isRepeated: true, began: $0, now: 31) }
         #expect(
-            [late, afterFailure] == [false, false],
-            "after a minute, and after a failure of another lane"
+            [first, other] + same == [false, false, false, true],
+            "the refusal of another request begins the delay again"
         )
     }
 
-    @Test func `a status that is refused between deliveries stays final while deliveries follow each other`()
-    {
-        var check = RefusalCheck(since: .zero)
-        check.delivered(provenFor: .seconds(60), now: .seconds(1))
-        let first = [refused(&check, began: 1, now: 2), refused(&check, began: 2, now: 3)]
-        check.delivered(provenFor: .seconds(60), now: .seconds(4))
-        let later = [
-            refused(&check, began: 4, now: 5), refused(&check, began: 5, now: 6),
-            refused(&check, 410, began: 6, now: 7),
-        ]
-        #expect(first == [true, false] && later == [true, true, false])
+    @Test func `a confirmed status is final for five minutes, whatever is delivered`() {
+        var check = Self.confirmed()
+        let results = [6, 304, 305].map { second in
+            check.delivered()
+            return Self.refused(&check, began: second, now: second)
+        }
+        #expect(results == [true, true, false])
     }
 
     @Test func `after five minutes, failures no longer prevent the confirmation of a refusal`() {
         var check = RefusalCheck(since: .zero)
         let results = stride(from: 0, through: 420, by: 60).map { second in
             defer { check.failed(now: .seconds(second + 1)) }
-            return refused(&check, began: second, now: second)
+            return Self.refused(&check, began: second, now: second)
         }
         #expect(results == [false, false, false, false, false, false, true, true])
     }
@@ -108,6 +117,7 @@ internal import Testing
         _ claim: Scheduler.Claim,
         _ classification: AttemptClassification,
         began: Moment = .zero,
+        previousStatus: Int? = nil,
         mayBeRepeated: Bool = true,
         _ scheduler: inout Scheduler,
         now: Moment
@@ -116,6 +126,7 @@ internal import Testing
             lane: claim.lane,
             epoch: claim.epoch,
             began: began,
+            previousStatus: previousStatus,
             mayBeRepeated: mayBeRepeated
         )
         let result = scheduler.confirmed(classification, of: response, now: now)
@@ -164,10 +175,41 @@ internal import Testing
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(2)) == .laneClosed)
     }
 
-    @Test(arguments: [false, true])
-    func `a failure of another lane of the origin makes the next refusal not final`(hasFailed: Bool) {
-        var (scheduler, claims) = sending(lanes: 1...2)
+    @Test func `a request that must not be sent again confirms the refusal of another one`() {
+        var (scheduler, claims) = sending()
+        _ = end(claims[0], Self.refusal, mayBeRepeated: false, &scheduler, now: .seconds(1))
+        _ = end(claims[0], Self.delivery, &scheduler, now: .seconds(2))
+        let next = end(
+            claims[0],
+            Self.refusal,
+            began: .seconds(7),
+            mayBeRepeated: false,
+            &scheduler,
+            now: .seconds(8)
+        )
+        #expect(next.classification == Self.refusal, "otherwise each such request would stop its lane")
+    }
+
+    @Test func `only the request that was refused confirms the refusal of a lane that delivers`() {
+        var (scheduler, claims) = sending()
         _ = end(claims[0], Self.delivery, &scheduler, now: .seconds(1))
+        let first = end(claims[0], Self.refusal, &scheduler, now: .seconds(1))
+        _ = end(claims[0], Self.delivery, began: .seconds(7), &scheduler, now: .seconds(8))
+        let again = end(
+            claims[0],
+            Self.refusal,
+            began: .seconds(8),
+            previousStatus: 404,
+            &scheduler,
+            now: .seconds(9)
+        )
+        #expect(first.classification.lane == .unconfirmed && again.classification == Self.refusal)
+    }
+
+    @Test(arguments: [false, true])
+    func `a failure of another lane of the origin ends the confirmations before it`(hasFailed: Bool) {
+        var (scheduler, claims) = sending(lanes: 1...2)
+        scheduler.lanes[1]!.refusals = Self.confirmed()
         if hasFailed {
             let failure = AttemptClassification(
                 verdict: .retry(countsAsAttempt: true),
@@ -175,21 +217,21 @@ internal import Testing
                 status: 500,
                 detail: "HTTP 500"
             )
-            _ = end(claims[1], failure, &scheduler, now: .seconds(2))
+            _ = end(claims[1], failure, &scheduler, now: .seconds(6))
         }
-        let refused = end(claims[0], Self.refusal, began: .seconds(1), &scheduler, now: .seconds(3))
+        let refused = end(claims[0], Self.refusal, began: .seconds(6), &scheduler, now: .seconds(7))
         #expect((refused.classification == Self.refusal) != hasFailed)
     }
 
     @Test func `a new path makes the next refusal not final`() {
-        var (scheduler, claims) = sending()
-        _ = end(claims[0], Self.delivery, &scheduler, now: .seconds(1))
-        for (second, state) in [(2, GateState.notReachable), (3, .reachable(generation: 1))] {
+        var (scheduler, _) = sending()
+        scheduler.lanes[1]!.refusals = Self.confirmed()
+        for (second, state) in [(6, GateState.notReachable), (7, .reachable(generation: 1))] {
             _ = scheduler.handle(.gate(.https("a"), state), now: .seconds(second))
         }
         let epoch = scheduler.lanes[1]!.epoch
         let claim = Scheduler.Claim(lane: 1, limit: 1, releasing: nil, retries: nil, epoch: epoch)
-        let refused = end(claim, Self.refusal, began: .seconds(4), &scheduler, now: .seconds(5))
+        let refused = end(claim, Self.refusal, began: .seconds(8), &scheduler, now: .seconds(9))
         #expect(refused.classification.lane == .unconfirmed)
     }
 
