@@ -48,7 +48,8 @@ struct SchedulerSimulation {
         var sending: [Int: Row] = [:]
         var serverNotBefore: Moment = .zero
         var lastDelivered = -1
-        /// The time of the last claim while the host was not reachable; `nil` if it has been reachable since.
+        /// The time of the last claim while the host was not reachable; `nil` if it has been reachable since, or if the
+        /// last request has been delivered since.
         var lastLook: Moment?
         /// The number of fast retries since the last success or path change.
         var reconnects = 0
@@ -431,6 +432,8 @@ extension SchedulerSimulation {
             if number < lanes[claim.lane]!.lastDelivered { violations.insert("a FIFO lane lost its order") }
             lanes[claim.lane]!.lastDelivered = number
         }
+        // The scheduler forgets a lane without requests.
+        if lanes[id]!.waiting.isEmpty, lanes[id]!.sending.isEmpty { lanes[id]!.lastLook = nil }
         if let next = scheduler.claimNext(lane: claim.lane, after: effect, now: now) {
             check(next)
             return plan(.nextClaimAnswer(next), within: Int64.random(in: 0...1, using: &random))
