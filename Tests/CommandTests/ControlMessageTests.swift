@@ -71,6 +71,8 @@ internal import Testing
                     + "without scheme and port"
             )
         }
+        let flush = try await Command.run("queue", "flush", "--host", "bücher.example")
+        #expect(flush.errors.first?.hasSuffix("must be written as `xn--bcher-kva.example`") == true)
         let words = "`host` is `a b`; it must be a host name or an address"
         #expect(try await queue.service?.curl("/v1/requests?host=a%20b").contains(words) == true)
         #expect(try await queue.states() == ["req-0": "pending"])

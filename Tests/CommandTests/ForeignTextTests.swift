@@ -1,3 +1,4 @@
+internal import Foundation
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
@@ -10,6 +11,14 @@ internal import Testing
         }
     }
 
+    private func expectImport(of export: [String]) async throws {
+        let (source, target) = (try ScratchDirectory(), try ScratchDirectory())
+        let file = URL(fileURLWithPath: source.file("export"))
+        try Data(export.map { $0 + "\n" }.joined().utf8).write(to: file)
+        let imported = try await Command.run("queue", "import", file.path, "--state-dir", target.path)
+        #expect(imported.errors == ["imported 1 request"])
+    }
+
     @Test func `a label reaches a terminal and the log only with escapes, and JSON has it unchanged`()
         async throws
     {
@@ -19,9 +28,10 @@ internal import Testing
         let escaped = #"l\u{202E}\u{200B}\u{2028}\u{9B}2J"#
         _ = try await service.run("send", server.url, "-d", "x", "--id", "a", "--lane", label)
         var lines: [String] = []
-        for command in [["show", "a"], ["stats"], ["list"], ["list", "--format", "json"]] {
+        for command in [["show", "a"], ["stats"], ["list"], ["list", "--format", "json"], ["export"]] {
             let outcome = try await service.run(["queue"] + command, input: nil)
             lines += outcome.output + outcome.errors
+            if command == ["export"] { try await expectImport(of: outcome.output) }
         }
         #expect(lines.count { $0.contains(escaped) } >= 2, "\(lines)")
         let entry = try #require(try await service.queue().first)

@@ -295,7 +295,8 @@ struct ConfigurationReader {
         do throws(SystemError) {
             guard try setting.apply(&configuration, value) != nil else {
                 let shown = value.refusedText(isURL: setting.isURL)
-                let message = "`\(setting.path)` is \(shown); it must be \(setting.accepted)"
+                let advice = (setting.hasHosts ? value.adviceOnHosts : nil).map { "; \($0)" } ?? ""
+                let message = "`\(setting.path)` is \(shown); it must be \(setting.accepted)\(advice)"
                 faultyKeys?.insert(setting.path)
                 return report(message, at: position)
             }

@@ -141,7 +141,7 @@ struct HostTable {
             if RefusedText.withoutSecrets(text) == text {
                 entries.report("`\(key)`: \(error)", at: key)
             } else {
-                entries.refuse(key, .string(text), accepted: Origin.acceptedHosts)
+                entries.refuse(key, .string(text), accepted: Origin.acceptedHosts(insteadOf: text))
             }
             return nil
         }

@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import NetworkReachability
 
 /// Strings of refused values, which messages quote. Such a string may be a URL with a password in any form.
 enum RefusedText {
@@ -20,5 +21,22 @@ extension TOMLNode.Value {
     /// - Parameter isURL: Whether the key expects a URL. Default `false`.
     func refusedText(isURL: Bool = false) -> String {
         text { RefusedText.withoutSecrets($0, isURL: isURL) }
+    }
+
+    /// How the first international name among the hosts of the value must be written; `nil` without such a name. Hosts are
+    /// the keys of a table, and in an array the texts before `=`.
+    var adviceOnHosts: String? {
+        let names =
+            switch self {
+            case .table(let entries): entries.map(\.key)
+            case .array(let nodes): nodes.compactMap(\.value.host)
+            default: [String]()
+            }
+        return names.lazy.compactMap(InternationalName.advice).first
+    }
+
+    private var host: String? {
+        guard case .string(let text) = self else { return nil }
+        return text.firstIndex(of: "=").map { String(text[..<$0]) }
     }
 }

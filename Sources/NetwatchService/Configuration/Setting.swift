@@ -17,6 +17,8 @@ struct Setting: Sendable {
     var isReloadable = false
     /// Whether the value is a URL. A refused value may then contain a password in any place.
     var isURL = false
+    /// Whether the value has hosts: as the keys of a table, or at the beginning of texts before a `=`.
+    var hasHosts = false
     /// Stores a value; `nil` if the value is not accepted. Throws if that cannot be determined now.
     let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) throws(SystemError) -> Void?
 
@@ -292,6 +294,12 @@ extension Setting {
     func url() -> Setting {
         var setting = self
         setting.isURL = true
+        return setting
+    }
+
+    func ofHosts() -> Setting {
+        var setting = self
+        setting.hasHosts = true
         return setting
     }
 

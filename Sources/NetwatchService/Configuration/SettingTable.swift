@@ -246,7 +246,7 @@ enum SettingTable {
             guard rates.count == texts.count, hosts.count == rates.count else { return nil }
             configuration.queue.rates = rates
             return ()
-        }.reloadable(),
+        }.ofHosts().reloadable(),
         .weights(
             "queue",
             "host-weights",
@@ -257,7 +257,7 @@ enum SettingTable {
             guard Set(hosts).count == weights.count else { return nil }
             configuration.queue.hostWeights = weights
             return ()
-        }.reloadable(),
+        }.ofHosts().reloadable(),
         .weights("queue", "lane-weights", "The weights of lanes, by label, among the lanes of their origin.")
         {
             configuration,
@@ -291,7 +291,7 @@ enum SettingTable {
             \.retry,
             "`retry-statuses` of hosts.",
             key: { try? Origin.configuredHost($0) }
-        ).reloadable(),
+        ).ofHosts().reloadable(),
         .statuses(
             "queue",
             "host-dead-statuses",
@@ -300,7 +300,7 @@ enum SettingTable {
             \.dead,
             "`dead-statuses` of hosts.",
             key: { try? Origin.configuredHost($0) }
-        ).reloadable(),
+        ).ofHosts().reloadable(),
         .statuses(
             "queue",
             "lane-retry-statuses",

@@ -65,7 +65,7 @@ struct CredentialText {
         for (number, text) in zip(1..., origins) {
             guard (try? OriginPattern(text)) != nil else {
                 let message =
-                    "the value \(number) of `origins` is not an origin; accepted: \(OriginPattern.accepted)"
+                    "the value \(number) of `origins` is not an origin; \(OriginPattern.advice(insteadOf: text))"
                 throw Fault(line: line, message: message)
             }
             guard kind != .certificate || text.lowercased().hasPrefix("https:") else {

@@ -59,7 +59,7 @@ extension Problem {
     ///   request.
     static func host(_ text: String) throws(Problem) -> String {
         if let host = Origin.host(named: text) { return host }
-        throw .malformedQuery("host", text, accepted: Origin.acceptedHosts)
+        throw .malformedQuery("host", text, accepted: Origin.acceptedHosts(insteadOf: text))
     }
 
     /// Returns the tag of a filter.

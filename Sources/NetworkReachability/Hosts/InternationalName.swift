@@ -10,6 +10,11 @@ package enum InternationalName {
         return encoded.joined(separator: ".")
     }
 
+    /// Returns how a name must be written instead, for messages that refuse it; `nil` if that is not known.
+    package static func advice(for name: String) -> String? {
+        ascii(name).map { "an international name must be written as `\($0)`" }
+    }
+
     private static func encoded(_ label: Substring) -> String? {
         let scalars = Array(label.unicodeScalars)
         if scalars.allSatisfy(\.isASCII) { return String(label) }

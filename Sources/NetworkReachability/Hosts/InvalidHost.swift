@@ -89,7 +89,7 @@ extension InvalidHost: CustomStringConvertible {
 
     /// The reason, with the form `xn--…` of an international name if it is known.
     package var explanation: String {
-        guard reason == .character, let name = InternationalName.ascii(text) else { return "\(reason)" }
-        return "an international name must be written as `\(name)`"
+        guard reason == .character, let advice = InternationalName.advice(for: text) else { return "\(reason)" }
+        return advice
     }
 }

@@ -26,8 +26,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         func shown() -> String { quoted(RedactedURL.text(ofUnchecked: url)) }
         let example = "an example is `https://example.com/a%20b`"
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
-            let name = Self.writtenHost(of: url).flatMap(InternationalName.ascii)
-            let advice = name.map { "its host must be written as `\($0)`" } ?? example
+            let advice = Self.adviceOnName(in: url) ?? example
             throw QueueError(.invalidURL, "\(shown()) is not a URL; \(advice)")
         }
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
@@ -40,7 +39,9 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         guard let usual = URL.defaultPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(shown()) is not http or https; \(example)")
         }
-        let host = Self.withoutBrackets(parts.host ?? "").lowercased()
+        // `URLComponents.host` would decode `xn--…`.
+        let written = parts.encodedHost?.removingPercentEncoding ?? ""
+        let host = Self.withoutBrackets(written).lowercased()
         guard !host.isEmpty else { throw QueueError(.invalidURL, "\(shown()) has no host; \(example)") }
         let port = parts.port ?? usual
         guard (1...65535).contains(port) else {
@@ -49,9 +50,11 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         self.init(scheme: scheme, host: host, port: port)
     }
 
-    /// The hosts that ``host(named:)`` accepts, for messages.
-    package static let acceptedHosts =
-        "a host name or an address, like api.example.com, without scheme and port"
+    /// Returns the hosts that ``host(named:)`` accepts, for messages that refuse `text`.
+    package static func acceptedHosts(insteadOf text: String) -> String {
+        let advice = InternationalName.advice(for: text).map { "; \($0)" } ?? ""
+        return "a host name or an address, like api.example.com, without scheme and port\(advice)"
+    }
 
     /// Returns a host that a user typed, in the form of ``host``; `nil` if the text cannot be a URL's host.
     ///
@@ -83,6 +86,11 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// The origin with its port, such as `https://api.example.com:443` or `http://[::1]:8080`.
     package var description: String {
         "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
+
+    /// Returns how the international name in a text that is not a URL must be written; `nil` without such a name.
+    static func adviceOnName(in text: String) -> String? {
+        writtenHost(of: text).flatMap(InternationalName.advice)
     }
 
     /// Returns the host of a text that is not a URL, without a user name and a port; `nil` if the text may contain a

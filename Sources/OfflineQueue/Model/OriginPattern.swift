@@ -7,9 +7,11 @@ package struct OriginPattern: Hashable, Sendable, CustomStringConvertible {
     private let origin: TransferOrigin
     private let isWildcard: Bool
 
-    /// The accepted form, for messages.
-    package static let accepted =
-        "`https://HOST` or `http://HOST`, with an optional `:PORT`; HOST may begin with `*.`"
+    /// Returns what is accepted instead of a text that is not an origin.
+    package static func advice(insteadOf text: String) -> String {
+        Origin.adviceOnName(in: text.replacing("://*.", with: "://", maxReplacements: 1))
+            ?? "accepted: `https://HOST` or `http://HOST`, with an optional `:PORT`; HOST may begin with `*.`"
+    }
 
     /// Parses text such as `https://api.example.com`, `http://[::1]:8080` or `https://*.example.com`. The default of
     /// the port is the scheme's port.
@@ -26,7 +28,7 @@ package struct OriginPattern: Hashable, Sendable, CustomStringConvertible {
         else {
             throw QueueError(
                 .invalidOption,
-                "\(quoted(text)) is not an origin; accepted: \(Self.accepted)"
+                "\(quoted(text)) is not an origin; \(Self.advice(insteadOf: text))"
             )
         }
         self.origin = origin
@@ -35,7 +37,7 @@ package struct OriginPattern: Hashable, Sendable, CustomStringConvertible {
     /// Returns whether a host can be part of a pattern. A wildcard requires a name, because the labels of an address
     /// have no hierarchy: `*.0.0.1` would match 127.0.0.1.
     private static func isName(_ host: String, _ isWildcard: Bool) -> Bool {
-        guard HostText.isValid(host), host.utf8.allSatisfy({ $0 < 0x80 }) else { return false }
+        guard HostText.isValid(host) else { return false }
         return !isWildcard
             || !(host.contains(":") || host.split(separator: ".").last?.allSatisfy(\.isNumber) ?? true)
     }

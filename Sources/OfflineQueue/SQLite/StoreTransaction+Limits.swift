@@ -41,6 +41,16 @@ extension StoreTransaction {
         static func - (left: Load, right: Load) -> Load {
             Load(requests: left.requests - right.requests, bytes: left.bytes - right.bytes)
         }
+
+        /// Returns the larger of both numbers, and the larger of both sizes.
+        func atLeast(_ other: Load) -> Load {
+            Load(requests: max(requests, other.requests), bytes: max(bytes, other.bytes))
+        }
+
+        /// Returns whether a limit has room for a request besides a load.
+        func hasRoom(for size: Int64, besides load: Load) -> Bool {
+            load.requests < requests && load.bytes + size <= bytes
+        }
     }
 
     /// Makes sure that a new request fits into the limits.
@@ -48,8 +58,8 @@ extension StoreTransaction {
     /// - Parameter replaced: The request that the new one replaces, whose space becomes free.
     /// - Returns: Whether the request fits; `false` if it must be dropped (``FullQueuePolicy/dropNewest``).
     ///
-    /// - Throws: ``QueueError``: `bodyTooLarge`, `queueFull` or `quotaExceeded`. With ``FullQueuePolicy/dropOldest``, other requests may
-    ///   already have been dropped when this throws. The transaction must then be rolled back.
+    /// - Throws: ``QueueError``: `bodyTooLarge`, `queueFull` or `quotaExceeded`. With ``FullQueuePolicy/dropOldest``,
+    ///   other requests may already have been dropped when this throws. The transaction must then be rolled back.
     mutating func freeCapacity(
         for new: NewRequest,
         in lane: StoredLane,
@@ -96,9 +106,10 @@ extension StoreTransaction {
     }
 
     /// Returns the quota of the user if the new request would exceed it; `nil` if it fits, or if the user has no quota.
-    private func userExcess(of new: NewRequest, _ freed: Freed) throws -> Excess? {
+    private func userExcess(of new: NewRequest, _ freed: Freed, keeping kept: Load = Load()) throws -> Excess?
+    {
         guard let submitter = new.options.submitter, let quota = submitter.quota else { return nil }
-        return try excess(of: new.size, over: quota, of: submitter.user, freed)
+        return try excess(of: new.size, over: quota, of: submitter.user, freed, keeping: kept)
     }
 
     /// Returns the quota of a user if a request of this size would exceed it; `nil` if it fits.
@@ -106,7 +117,8 @@ extension StoreTransaction {
         of size: Int64,
         over quota: UserQuota,
         of user: UInt32,
-        _ freed: Freed = Freed()
+        _ freed: Freed = Freed(),
+        keeping kept: Load = Load()
     ) throws -> Excess? {
         let limit = Limit(
             place: "the user \(user)",
@@ -114,9 +126,12 @@ extension StoreTransaction {
             load: Load(requests: quota.requests, bytes: quota.bytes),
             code: .quotaExceeded
         )
-        let load = try row(StoreStatements.userLoad, [user])
-            .map { try Load(requests: $0["requests"], bytes: $0["bytes"]) }
-        return excess(of: size, over: limit, (load ?? Load()) - freed.queue)
+        return excess(of: size, over: limit, try userLoad(user) - freed.queue, keeping: kept)
+    }
+
+    private func userLoad(_ user: UInt32) throws -> Load {
+        let row = try row(StoreStatements.userLoad, [user])
+        return try row.map { try Load(requests: $0["requests"], bytes: $0["bytes"]) } ?? Load()
     }
 
     /// Returns a lane's share of a limit. A share of 1 is not calculated with `Double`, which would round `Int64.max`
@@ -176,20 +191,23 @@ extension StoreTransaction {
     }
 
     /// Returns the limit if a request of this size would exceed it; `nil` if it fits.
-    private func excess(of size: Int64, over limit: Limit, _ load: Load) -> Excess? {
+    ///
+    /// - Parameter kept: A load that may be used although it exceeds the limit.
+    private func excess(of size: Int64, over limit: Limit, _ load: Load, keeping kept: Load = Load())
+        -> Excess?
+    {
         let (most, place) = (limit.load, limit.place)
+        guard !most.atLeast(kept).hasRoom(for: size, besides: load) else { return nil }
         let message: String
         if load.requests >= most.requests {
             message =
                 "\(place) has \(load.requests) requests; its limit is \(most.requests)"
                 + limit.origin("requests")
-        } else if load.bytes + size > most.bytes {
+        } else {
             let room = max(0, most.bytes - load.bytes)
             message =
                 "the request has \(size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
                 + limit.origin("bytes")
-        } else {
-            return nil
         }
         return Excess(limit: limit, error: QueueError(limit.code, message))
     }
@@ -282,6 +300,10 @@ extension StoredRequest {
 // MARK: - Dropping the oldest
 
 extension StoreTransaction {
+    /// Drops the oldest requests until a new one fits.
+    ///
+    /// If a limit was lowered, more may be stored than it permits. The new request then makes room only for itself: what
+    /// is stored does not grow, and nothing else is lost.
     private mutating func dropOldest(
         for new: NewRequest,
         in lane: StoredLane,
@@ -292,17 +314,22 @@ extension StoreTransaction {
         let submitter = new.options.submitter
         let user = submitter?.quota == nil ? nil : submitter?.user
         let kept = replaced?.sequence ?? 0
-        while let excess = try userExcess(of: new, freed) {
+        let ofUser = try user.map { try userLoad($0) - freed.queue } ?? Load()
+        let ofLane = lane.load - freed.lane
+        let ofQueue = lane.queueLoad + stagedLoad - freed.queue
+        while let excess = try userExcess(of: new, freed, keeping: ofUser) {
             try drop(try oldest(of: user, except: kept), for: excess)
         }
         while let excess = excess(
             of: new.size,
             over: laneLimit,
-            try load(StoreStatements.laneLoad, [lane.id]) - freed.lane
+            try load(StoreStatements.laneLoad, [lane.id]) - freed.lane,
+            keeping: ofLane
         ) {
             try drop(try row(StoreStatements.oldestOfLane, ["lane": lane.id, "kept": kept]), for: excess)
         }
-        while let excess = excess(of: new.size, over: limit, try totalLoad() - freed.queue) {
+        while let excess = excess(of: new.size, over: limit, try totalLoad() - freed.queue, keeping: ofQueue)
+        {
             try drop(try oldest(of: user, except: kept), for: excess)
         }
     }

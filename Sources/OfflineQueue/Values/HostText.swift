@@ -5,12 +5,12 @@ internal import NetworkReachability
 enum HostText {
     /// Returns whether a host contains only characters that a name or an address can contain.
     ///
-    /// Non-ASCII letters are accepted, because libcurl converts them. An IPv6 address contains colons, and may have a
-    /// zone after `%`.
+    /// An international name must be written as `xn--…`. An IPv6 address contains colons, and may have a zone after `%`.
     static func isValid(_ host: String) -> Bool {
         host.unicodeScalars.allSatisfy { scalar in
-            !scalar.isASCII || scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
-                || "-._:%".unicodeScalars.contains(scalar)
+            scalar.isASCII
+                && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                    || "-._:%".unicodeScalars.contains(scalar))
         }
     }
 
@@ -27,8 +27,8 @@ enum HostText {
 
     /// Creates the error for a text in a configuration that is not a host.
     static func refusal(of text: String) -> QueueError {
-        let name = InternationalName.ascii(text).map { "an international name must be written as `\($0)`" }
-        let advice = name ?? "accepted: a name or an address, without a scheme, a port or `*`"
+        let accepted = "accepted: a name or an address, without a scheme, a port or `*`"
+        let advice = InternationalName.advice(for: text) ?? accepted
         return QueueError(.invalidConfiguration, "\(quoted(text)) is not a host; \(advice)")
     }
 }

@@ -54,7 +54,7 @@ enum Printer {
 
     /// Writes a JSON text as a line of data.
     static func json(_ text: Data) {
-        data(JSONText.printable(String(decoding: text, as: UTF8.self)))
+        bytes(JSONText.printable(text) + Data("\n".utf8))
     }
 
     /// Writes a line of printable text. Other users and servers choose some of the names in it, and must not be able to

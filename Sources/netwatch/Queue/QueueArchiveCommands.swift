@@ -69,7 +69,7 @@ struct QueueExportCommand: AsyncParsableCommand {
             let after = next.map { "&after=\($0.urlEscaped)" } ?? ""
             let target = "/v1/queue/export?dead=\(includesDead)\(after)"
             let page = try await client.get(target, extra: .seconds(600), as: ControlMessage.ExportPage.self)
-            let data = Data(base64Encoded: page.dataBase64) ?? Data()
+            let data = JSONText.printable(Data(base64Encoded: page.dataBase64) ?? Data())
             seal.add(data)
             Printer.bytes(data)
             for request in page.leftOut {

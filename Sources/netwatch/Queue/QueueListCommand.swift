@@ -7,7 +7,7 @@ enum HostName {
     /// - Throws: An error for a text that cannot be a URL's host. It would match no request.
     static func argument(_ text: String) throws -> String {
         guard Origin.host(named: text) != nil else {
-            throw ValidationError("\(Printer.quoted(text)) is not \(Origin.acceptedHosts)")
+            throw ValidationError("\(Printer.quoted(text)) is not \(Origin.acceptedHosts(insteadOf: text))")
         }
         return text
     }

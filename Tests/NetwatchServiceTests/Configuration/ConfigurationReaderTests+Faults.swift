@@ -251,6 +251,18 @@ extension ConfigurationReaderTests {
         ("[queue]\nrates = [\"1/s\", \"2/s\"]", "one for each host"),
         ("[queue]\nrates = [\"1/d\"]", "`queue.rates` is [\"1/d\"]; it must be an array of rates"),
         ("[queue]\nrates = [\"1/d\"]", "with the units s, m and h"),
+        (
+            "[queue]\nhost-weights = { \"bücher.example\" = 3 }",
+            "an international name must be written as `xn--bcher-kva.example`"
+        ),
+        (
+            "[queue]\nhost-retry-statuses = { \"bücher.example\" = 404 }",
+            "an international name must be written as `xn--bcher-kva.example`"
+        ),
+        (
+            "[queue]\nrates = [\"bücher.example=1/s\"]",
+            "an international name must be written as `xn--bcher-kva.example`"
+        ),
         ("[queue]\nhost-weights = { \"*\" = 3 }", "without a scheme, a port or `*`"),
         ("[[host]]\nurl = \"\"", "0:2:1: host: `url` is \"\"; it must be an http or https URL"),
         (

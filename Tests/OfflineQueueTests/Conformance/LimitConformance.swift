@@ -121,6 +121,18 @@ internal import Testing
         #expect(try await bench.summary("c").lastError == "dropped: the queue was full")
     }
 
+    @Test(arguments: StoreKind.allCases, [0.5, 1])
+    func `limits below what is stored drop no more than a new request needs`(kind: StoreKind, share: Double)
+        async throws
+    {
+        let bench = try await kind.bench()
+        for id in ["a", "b", "c", "d"] { try await bench.put(id) }
+        (bench.settings.limits.requests, bench.settings.limits.laneShare) = (2, share)
+        try await bench.reopen()
+        try await bench.put("e") { $0.whenFull = .dropOldest }
+        #expect(try await bench.waiting().keys.sorted() == ["b", "c", "d", "e"])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `no request is dropped for a new one that can never fit`(kind: StoreKind) async throws {
         let bench = try await kind.bench {

@@ -34,7 +34,8 @@ struct SQLiteFixture: StoreFixture {
 final class StoreBench {
     let clock = TestStoreClock()
     let fixture: any StoreFixture
-    let settings: StoreSettings
+    /// The settings of the next ``reopen(afterReboot:releasing:)``.
+    var settings: StoreSettings
     private(set) var store: any QueueStore
 
     init(_ fixture: any StoreFixture, _ settings: StoreSettings) async throws {

@@ -100,6 +100,29 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a quota below what a user has drops no more than a new request needs`(kind: StoreKind) async throws
+    {
+        let bench = try await kind.bench()
+        func put(_ id: String, _ quota: UserQuota?, _ policy: FullQueuePolicy) async throws {
+            try await bench.put(id) {
+                $0.submitter = Submitter(user: 7, quota: quota)
+                $0.whenFull = policy
+            }
+        }
+        for id in ["a", "b", "c", "d"] { try await put(id, nil, .reject) }
+        var quota = UserQuota()
+        quota.requests = 2
+        let refused = await #expect(throws: QueueError.self) { try await put("e", quota, .reject) }
+        #expect(refused?.message == "the user 7 has 4 requests; its limit is 2")
+        try await put("f", quota, .dropOldest)
+        #expect(
+            try await bench.store.states() == [
+                "a": .dead, "b": .pending, "c": .pending, "d": .pending, "f": .pending,
+            ]
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a retry of dead requests is refused beyond the quota of their submitter`(kind: StoreKind)
         async throws
     {

@@ -50,6 +50,12 @@ internal import Testing
         #expect(error?.message.contains("`\(text)`") == true)
     }
 
+    @Test(arguments: ["https://bücher.example", "https://*.bücher.example:1"])
+    func `the refusal of an international name says how it must be written`(text: String) {
+        let error = #expect(throws: QueueError.self) { try OriginPattern(text) }
+        #expect(error?.message.hasSuffix("must be written as `xn--bcher-kva.example`") == true)
+    }
+
     private func sent(_ value: CredentialValue, _ url: String = "https://a.example/b") -> String {
         let (url, headers) = value.added(
             to: url,

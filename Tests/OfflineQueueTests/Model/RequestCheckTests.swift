@@ -50,6 +50,15 @@ internal import Testing
         }
     }
 
+    @Test func `the host of an origin has the form in which it is looked up`() throws {
+        let hosts = ["XN--bcher-kva.example", "[FE80::1%25eth0]", "A.example."].map { "http://\($0)/" }
+        #expect(
+            try hosts.map { try Origin(url: $0).host }
+                == ["xn--bcher-kva.example", "fe80::1%eth0", "a.example."]
+        )
+        #expect(Origin.host(named: "xn--bcher-kva.example") == "xn--bcher-kva.example")
+    }
+
     @Test func `the messages about the hosts of URLs say what is accepted`() {
         func message(_ url: String) -> String {
             let error = #expect(throws: QueueError.self) {
@@ -57,7 +66,8 @@ internal import Testing
             }
             return error?.message ?? ""
         }
-        let name = " is not a URL; its host must be written as `xn--bcher-kva.example`"
+        let name = " is not a URL; an international name must be written as `xn--bcher-kva.example`"
+        #expect(message("http://b%C3%BCcher.example/").contains("is not a name or an address"))
         #expect(message("http://bücher.example/a") == "`http://bücher.example/a`" + name)
         let user = message("http://u:hush@bücher.example:80/")
         #expect(user.hasSuffix(name) && !user.contains("hush"))
