@@ -89,7 +89,9 @@ extension InvalidHost: CustomStringConvertible {
 
     /// The reason, with the form `xn--…` of an international name if it is known.
     package var explanation: String {
-        guard reason == .character, let advice = InternationalName.advice(for: text) else { return "\(reason)" }
+        guard reason == .character, let advice = InternationalName.advice(for: text) else {
+            return "\(reason)"
+        }
         return advice
     }
 }
