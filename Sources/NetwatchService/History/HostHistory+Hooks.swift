@@ -73,6 +73,13 @@ extension HostHistory {
         }
     }
 
+    /// Records that a message waits under another id. It keeps its position.
+    func changeIDOfHookMessage(_ id: String, to new: String) async throws {
+        try await write { database in
+            try database.execute(sql: "UPDATE hook_message SET id = ? WHERE id = ?", arguments: [new, id])
+        }
+    }
+
     /// Forgets what other hooks have reported.
     func keepHooks(_ keys: Set<String>) async throws {
         try await write { database in

@@ -264,7 +264,8 @@ package actor HookReporter {
             // A user has taken the id, or the previous run has stored the message with another credential.
             logger.warning("a webhook gets another id, because its id is in use: \(error)")
             let other = HostHistory.HookMessageRecord(id: UUIDv7.make(), hook: record.hook, body: record.body)
-            await send(other, about: message)
+            await write { try await $0.changeIDOfHookMessage(record.id, to: other.id) }
+            return await send(other, about: message)
         } catch {
             if let message {
                 let (subject, event) = (message.subject, message.event.rawValue)

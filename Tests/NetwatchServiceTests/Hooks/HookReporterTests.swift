@@ -49,7 +49,6 @@ internal import Testing
         }
 
         func store(_ request: QueueRequest, _ options: EnqueueOptions) throws {
-            if let error = error.withLock({ $0 }) { throw error }
             guard
                 conflicts.withLock({
                     $0 -= 1; return $0 < 0
@@ -58,6 +57,7 @@ internal import Testing
                 refusedIDs.record(options.id)
                 throw QueueError(.idConflict, "the id is in use")
             }
+            if let error = error.withLock({ $0 }) { throw error }
             requests.record((request, options))
         }
     }
@@ -435,6 +435,21 @@ internal import Testing
             messages.values.allSatisfy { $0.contains("a webhook gets another id, because its id is in use") }
         )
         #expect(queue.ids.count == 1 && Set(queue.ids + queue.refusedIDs.values).count == 3)
+    }
+
+    @Test func `a message with another id waits under it, also after a restart`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        let reporter = await reporter(Self.hook(), history: history)
+        queue.conflicts.withLock { $0 = 1 }
+        queue.error.withLock { $0 = QueueError(.queueFull, "the queue is full") }
+        await reporter.report(Self.change(.down(.remote), at: 1000), of: try Self.host("db"))
+        let ids = try await history.hookMessages().map(\.id)
+        #expect(ids.count == 1 && ids != queue.refusedIDs.values)
+        queue.error.withLock { $0 = nil }
+        await reporter.retry()
+        #expect(queue.ids == ids)
+        #expect(try await history.hookMessages().isEmpty)
     }
 }
 
