@@ -19,9 +19,10 @@ struct DoctorCommand: AsyncParsableCommand {
             Without --host, the command sends nothing beyond this machine, except one DNS query to each name server. \
             It changes nothing, and needs neither a service nor root. While the service runs, it checks the store for \
             at most 2 s, and reports whether it uses the configuration of its files; root and the user of the service \
-            get these reports. Without the service, the command checks the structure of the store. If no service listens on the system's socket, it calls `systemctl \
-            show` to find out whether the unit netwatch.service has failed. With netwatch.socket, it starts a stopped \
-            service, because each connection does.
+            get these reports. Without the service, the command checks the structure of the store. If only a socket \
+            is named, and no service listens on it, that is a problem. If no service listens on the system's socket, \
+            it calls `systemctl show` to find out whether the unit netwatch.service has failed. With netwatch.socket, \
+            it starts a stopped service, because each connection does.
 
             Exit status: 0 if there is no problem, even with warnings; 1 if there is a problem.
             """
