@@ -26,7 +26,8 @@ enum WaitText {
                 + "request now, and the server may then process it twice"
         case "network": "for a path to the host; sent as soon as there is one"
         case "portal":
-            "until the captive portal of the network lets plain HTTP through; `https` URLs do not wait"
+            "until the URL of `service.portal-probe` responds with 204 or an empty 200; another response came from a "
+                + "captive portal, or from a server that is not made for probes. `https` URLs do not wait"
         case "retry": "for the delay after a failed attempt; `netwatch queue flush` ends the delay"
         case "lane":
             "for its lane, which failures or a `Retry-After` have closed; `netwatch queue flush` opens it now"
