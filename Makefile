@@ -14,7 +14,7 @@ BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
 .PHONY: demo test suites quick systemd page sanitize random nightly soak fuzz bench check docs run release deb \
-	check-deb new-release install uninstall clean
+	check-deb second-day new-release install uninstall clean
 # Packages are checked after they are built, and builds do not run at the same time.
 .NOTPARALLEL:
 
@@ -60,10 +60,10 @@ random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## nightly: run what CI omits: random checks, all sanitizers, systemd, the page, the packages; needs root; 95 minutes
+## nightly: run what CI omits: random checks, all sanitizers, systemd, the page, the packages; needs root; 100 minutes
 # With CI set, missing programs are errors and do not skip checks.
 nightly: export CI := true
-nightly: random deb check-deb systemd page
+nightly: random deb check-deb second-day systemd page
 	@scripts/sanitize everything
 
 ## soak: run the randomised checks at full size, two hours of the service, and all sanitizers; takes many hours
@@ -120,6 +120,11 @@ deb: release
 check-deb:
 	@scripts/setup iproute2 util-linux binutils -- systemd
 	@scripts/check-deb
+
+## second-day: check the operation of the built package with faults one after another; needs root, takes four minutes
+second-day:
+	@scripts/setup iproute2 util-linux curl python3 -- systemd
+	@scripts/check-second-day
 
 ## new-release: build, check and commit a new version, e.g. make new-release VERSION=1.2.0; publishes nothing
 new-release:
