@@ -8,7 +8,7 @@ internal import Testing
         let values = ["ä\n\u{1B}\u{7F}\u{9B}", "\u{202E}\u{2028}\"\\", "👩\u{200D}💻\u{E0041}\u{F7FF}"]
         let encoder = JSONEncoder()
         encoder.outputFormatting = .prettyPrinted
-        let json = JSONText.printable(String(decoding: try encoder.encode(values), as: UTF8.self))
+        let json = String(decoding: JSONText.printable(try encoder.encode(values)), as: UTF8.self)
         #expect(json.contains(#"\u007F\u009B""#) && json.contains(#""\u202E\u2028\"\\""#))
         #expect(json.contains(#"👩\u200D💻\uDB40\uDC41\uF7FF"#) && json.hasPrefix("[\n"))
         let decoded = try JSONDecoder().decode([String].self, from: Data(json.utf8))
