@@ -265,7 +265,8 @@ package actor HookReporter {
             logger.warning("a webhook gets another id, because its id is in use: \(error)")
             let other = HostHistory.HookMessageRecord(id: UUIDv7.make(), hook: record.hook, body: record.body)
             await write { try await $0.changeIDOfHookMessage(record.id, to: other.id) }
-            return await send(other, about: message)
+            await send(other, about: message)
+            // The record has this id only if the change failed.
         } catch {
             if let message {
                 let (subject, event) = (message.subject, message.event.rawValue)

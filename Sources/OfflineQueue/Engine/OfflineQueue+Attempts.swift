@@ -254,7 +254,7 @@ extension OfflineQueue {
             lane: claim.lane,
             epoch: claim.epoch,
             began: inflight[request.sequence]?.began ?? now,
-            previousStatus: request.lastStatus,
+            previousStatus: request.attempts > 1 ? request.lastStatus : nil,
             mayBeRepeated: request.mayBeSentTwice && !request.isLastAttempt
         )
         let classification = scheduler.confirmed(

@@ -1,6 +1,7 @@
 package import ClientCore
 internal import Foundation
 internal import NetwatchTransport
+internal import NetworkReachability
 
 /// The validation of a request and its options, before anything is written.
 package enum RequestChecks {
@@ -44,7 +45,11 @@ package enum RequestChecks {
         }
         let origin = try Origin(url: url, allowsUserInfo: purpose == .send)
         guard purpose == .import || HostText.isValid(origin.host) else {
-            throw QueueError(.invalidURL, "the host \(quoted(origin.host)) is not a name or an address")
+            let advice = InternationalName.advice(for: origin.host).map { "; \($0)" } ?? ""
+            throw QueueError(
+                .invalidURL,
+                "the host \(quoted(origin.host)) is not a name or an address\(advice)"
+            )
         }
         guard purpose == .import || !HostText.isMistypedAddress(origin.host) else {
             throw QueueError(

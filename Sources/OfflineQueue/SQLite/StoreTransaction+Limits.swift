@@ -314,9 +314,8 @@ extension StoreTransaction {
         let submitter = new.options.submitter
         let user = submitter?.quota == nil ? nil : submitter?.user
         let kept = replaced?.sequence ?? 0
-        let ofUser = try user.map { try userLoad($0) - freed.queue } ?? Load()
-        let ofLane = lane.load - freed.lane
-        let ofQueue = lane.queueLoad + stagedLoad - freed.queue
+        let ofUser = try user.map { try userLoad($0) } ?? Load()
+        let (ofLane, ofQueue) = (lane.load, lane.queueLoad + stagedLoad)
         while let excess = try userExcess(of: new, freed, keeping: ofUser) {
             try drop(try oldest(of: user, except: kept), for: excess)
         }

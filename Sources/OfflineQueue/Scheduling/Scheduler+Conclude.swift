@@ -94,9 +94,12 @@ extension Scheduler {
             lane.reconnects += 1
             return lane.closedUntil
         case .unconfirmed:
-            let end = lane.refusals.confirmableFrom
+            guard let end = lane.refusals.closedUntil, end > now else {
+                lane.recover(isOnPath: isOnPath)
+                return now + confirmationDelay()
+            }
             if isCurrent { lane.awaitConfirmation(until: end) }
-            return end > now ? end : now + confirmationDelay()
+            return end
         case .shortage where isCurrent:
             lane.pause(until: now + settings.shortage.delay(after: lane.shortages, using: &random))
             lane.shortages += 1

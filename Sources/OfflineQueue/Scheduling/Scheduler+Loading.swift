@@ -190,7 +190,9 @@ extension Scheduler {
         else { return nil }
         let gate = gates[lane.endpoint]!
         guard gate.portal.running == nil else { return nil }
-        if lane.refusals.isPending { return max(now, lane.refusals.confirmableFrom + Self.confirmation) }
+        if let end = lane.refusals.closedUntil, now < end + Self.confirmation {
+            return end + Self.confirmation
+        }
         // A watch that has not found the path that the lane needs may find it until it has lasted for this time.
         guard let watch = gate.watch, gate.state?.generation == nil || awaitsPath(lane, now: now) else {
             return now

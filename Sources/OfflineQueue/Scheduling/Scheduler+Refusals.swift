@@ -53,7 +53,7 @@ extension Scheduler {
         defer { lanes[lane.id]!.refusals = refusals }
         return refusals.refused(
             with: status,
-            isRepeated: response.previousStatus == status || !response.mayBeRepeated,
+            after: response.previousStatus,
             began: response.began,
             delay: confirmationDelay(),
             now: now

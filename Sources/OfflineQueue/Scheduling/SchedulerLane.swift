@@ -52,7 +52,7 @@ struct SchedulerLane: Hashable, Sendable {
     /// `nil` unless the lane waits for the first response after an outage, an opening by a response or an unconfirmed
     /// refusal.
     var canary: Canary?
-    /// Whether the next refusal of a request is final.
+    /// What is known about the refusals of requests.
     var refusals = RefusalCheck(since: .zero)
     /// A number that increases at each closure, path change, flush and opening by a response. An attempt that was
     /// claimed in an earlier epoch does not close the lane again.

@@ -129,8 +129,8 @@ internal import Testing
         for id in ["a", "b", "c", "d"] { try await bench.put(id) }
         (bench.settings.limits.requests, bench.settings.limits.laneShare) = (2, share)
         try await bench.reopen()
-        try await bench.put("e") { $0.whenFull = .dropOldest }
-        #expect(try await bench.waiting().keys.sorted() == ["b", "c", "d", "e"])
+        for id in ["e", "f"] { try await bench.put(id) { ($0.whenFull, $0.replaceKey) = (.dropOldest, "k") } }
+        #expect(try await bench.waiting().keys.sorted() == ["b", "c", "d", "f"])
     }
 
     @Test(arguments: StoreKind.allCases)

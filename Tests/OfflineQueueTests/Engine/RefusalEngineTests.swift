@@ -56,6 +56,16 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `invalid requests among others of a parallel lane end after at most two attempts`() async throws {
+        let sender = FakeSender { $0.id.hasSuffix("7") ? .status(404) : .status(200) }
+        let queue = try await open(sender)
+        try await enqueue(100, isFIFO: false, in: queue)
+        try await changes.until(queue) { $0[.delivered] == 90 && $0[.dead] == 10 }
+        let attempts = Dictionary(grouping: sender.attempts, by: \.id).mapValues(\.count)
+        #expect(attempts.values.max() == 2 && attempts["0"] == 1)
+        await queue.stop()
+    }
+
     @Test func `a single invalid request ends at its second refusal`() async throws {
         let sender = FakeSender { $0.id == "1" ? .status(404) : .status(200) }
         let queue = try await open(sender)

@@ -202,7 +202,7 @@ internal import Testing
         var refusals = RefusalCheck(since: .zero)
         let isFinal = refusals.refused(
             with: 404,
-            isRepeated: false,
+            after: nil,
             began: .zero,
             delay: .seconds(5),
             now: .zero

@@ -8,13 +8,13 @@ internal import Testing
     private static func refused(
         _ check: inout RefusalCheck,
         _ status: Int = 404,
-        isRepeated: Bool = false,
+        after previous: Int? = nil,
         began: Int,
         now: Int
     ) -> Bool {
         check.refused(
             with: status,
-            isRepeated: isRepeated,
+            after: previous,
             began: .seconds(began),
             delay: .seconds(4),
             now: .seconds(now)
@@ -40,18 +40,33 @@ internal import Testing
         #expect(later == [true, true, false, true], "each status is confirmed once")
     }
 
-    @Test func `after a delivery, only the same request confirms a refusal`() {
+    @Test func `after a delivery, only the same request confirms a refusal, and the lane stays open`() {
         var check = RefusalCheck(since: .zero)
         check.delivered()
         let first = Self.refused(&check, began: 20, now: 21)
         check.delivered()
         let other = Self.refused(&check, began: 25, now: 26)
+        let same = [24, 27].map { Self.refused(&check, after: 404, began: $0, now: 28) }
+        #expect([first, other] + same == [false, false, false, true])
+        #expect(check.closedUntil == .seconds(25))
+    }
+
+    @Test func `a delivery after the refusal with one status also counts after the refusal with another one`()
+    {
+        var check = RefusalCheck(since: .zero)
+        var results = [Self.refused(&check, began: 0, now: 0)]
         check.delivered()
-        let same = [27, 30].map { Self.refused(&check, isRepeated: true, began: $0, now: 31) }
-        #expect(
-            [first, other] + same == [false, false, false, true],
-            "the refusal of another request begins the delay again"
-        )
+        results += [
+            Self.refused(&check, 410, began: 5, now: 5), Self.refused(&check, began: 10, now: 10),
+            Self.refused(&check, 410, after: 404, began: 10, now: 11),
+        ]
+        #expect(results == [false, false, false, true], "both statuses of the last request end it")
+    }
+
+    @Test func `a suspicion that is five minutes old confirms nothing`() {
+        var check = RefusalCheck(since: .zero)
+        let results = [0, 300].map { Self.refused(&check, began: $0, now: $0) }
+        #expect(results == [false, false] && check.closedUntil == .seconds(304))
     }
 
     @Test func `a confirmed status is final for five minutes, whatever is delivered`() {
@@ -70,6 +85,20 @@ internal import Testing
             return Self.refused(&check, began: second, now: second)
         }
         #expect(results == [false, false, false, false, false, false, true, true])
+    }
+
+    @Test func `failures prevent confirmations for five minutes, also if the lane delivers in between`() {
+        var check = RefusalCheck(since: .zero)
+        var closures = 0
+        let results = stride(from: 0, through: 310, by: 10).map { second in
+            defer {
+                if check.closedUntil != nil { closures += 1 }
+                check.failed(now: .seconds(second + 1))
+                check.delivered()
+            }
+            return Self.refused(&check, after: second == 0 ? nil : 404, began: second, now: second)
+        }
+        #expect(results.firstIndex(of: true) == results.count - 1 && closures == 1)
     }
 
     // MARK: Lanes
@@ -175,19 +204,14 @@ internal import Testing
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(2)) == .laneClosed)
     }
 
-    @Test func `a request that must not be sent again confirms the refusal of another one`() {
+    @Test func `a lane that has delivered since a refusal is not closed by the next one`() {
         var (scheduler, claims) = sending()
-        _ = end(claims[0], Self.refusal, mayBeRepeated: false, &scheduler, now: .seconds(1))
-        _ = end(claims[0], Self.delivery, &scheduler, now: .seconds(2))
-        let next = end(
-            claims[0],
-            Self.refusal,
-            began: .seconds(7),
-            mayBeRepeated: false,
-            &scheduler,
-            now: .seconds(8)
-        )
-        #expect(next.classification == Self.refusal, "otherwise each such request would stop its lane")
+        _ = end(claims[0], Self.refusal, &scheduler, now: .seconds(1))
+        _ = end(claims[0], Self.delivery, began: .seconds(7), &scheduler, now: .seconds(8))
+        let next = end(claims[0], Self.refusal, began: .seconds(8), &scheduler, now: .seconds(9))
+        #expect(next.classification.lane == .unconfirmed)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(10)) != .laneClosed)
+        #expect((.seconds(13) ... .seconds(15)).contains(next.due))
     }
 
     @Test func `only the request that was refused confirms the refusal of a lane that delivers`() {
