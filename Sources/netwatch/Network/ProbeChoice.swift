@@ -81,7 +81,8 @@ extension ProbeChoice {
     static func suggestion(for invalid: InvalidHost) -> String? {
         let url = invalid.reason == .port ? "tcp://\(invalid.text)" : invalid.text
         guard invalid.reason == .port || invalid.reason == .scheme, let parts = URLComponents(string: url),
-            let scheme = parts.scheme, let host = parts.encodedHost, (try? NetworkHost(validating: host)) != nil
+            let scheme = parts.scheme, let host = parts.encodedHost,
+            (try? NetworkHost(validating: host)) != nil
         else { return nil }
         let probe = parts.port.map { "\(scheme):\($0)" } ?? scheme
         return ProbeChoice(probe).map { _ in "did you mean the host `\(host)` with `--probe \(probe)`?" }

@@ -56,7 +56,9 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `invalid requests among others of a parallel lane end after at most two attempts`() async throws {
+    @Test func `invalid requests among others of a parallel lane end after at most two attempts`()
+        async throws
+    {
         let sender = FakeSender { $0.id.hasSuffix("7") ? .status(404) : .status(200) }
         let queue = try await open(sender)
         try await enqueue(100, isFIFO: false, in: queue)

@@ -141,14 +141,20 @@ extension QueueModel {
         case .dropNewest: return false
         case .dropOldest: break
         }
-        try drop(for: new, of: new.lane, except: old)
-        try drop(for: new, of: nil, except: old)
+        // Retries may have exceeded a limit. The new request then makes room only for itself.
+        let (ofLane, ofQueue) = (live.filter { $0.lane == new.lane }, live)
+        try drop(for: new, of: new.lane, except: old, keeping: ofLane)
+        try drop(for: new, of: nil, except: old, keeping: ofQueue)
         return true
     }
 
-    private mutating func drop(for new: NewRequest, of lane: LaneKey?, except old: String?) throws(QueueError)
-    {
-        while !fits(new, lane, without: old) {
+    private mutating func drop(
+        for new: NewRequest,
+        of lane: LaneKey?,
+        except old: String?,
+        keeping kept: [Request]
+    ) throws(QueueError) {
+        while !fits(new, lane, without: old, keeping: kept) {
             let oldest = live.first { request in
                 request.state != .inflight && request.id != old && request.lane == lane ?? request.lane
             }
@@ -158,15 +164,21 @@ extension QueueModel {
     }
 
     /// Returns whether a new request fits into its lane, or into the whole queue if `lane` is `nil`. `old` is the
-    /// request that it replaces.
-    private func fits(_ new: NewRequest, _ lane: LaneKey?, without old: String?) -> Bool {
+    /// request that it replaces. The room of the requests `kept` may be used although they exceed the limit.
+    private func fits(
+        _ new: NewRequest,
+        _ lane: LaneKey?,
+        without old: String?,
+        keeping kept: [Request] = []
+    ) -> Bool {
         let others = live.filter { $0.id != old && $0.lane == lane ?? $0.lane }
         let share = lane == nil ? 1 : settings.limits.laneShare
         let (requests, bytes) = (
             Double(settings.limits.requests) * share, Double(settings.limits.bytes) * share
         )
-        return others.count < Int(requests)
-            && others.reduce(0) { $0 + $1.size } + new.size <= Int64(bytes)
+        func size(_ requests: [Request]) -> Int64 { requests.reduce(0) { $0 + $1.size } }
+        return others.count < max(Int(requests), kept.count)
+            && size(others) + new.size <= max(Int64(bytes), size(kept))
     }
 }
 
