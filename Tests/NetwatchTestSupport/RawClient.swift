@@ -1,3 +1,4 @@
+internal import CNetwatchTestSupport
 internal import Glibc
 internal import NetwatchEventLoop
 
@@ -9,13 +10,20 @@ package final class RawClient {
     private let socket: FileDescriptor
     private var buffered: [UInt8] = []
 
-    package init(_ path: String) throws {
+    /// - Parameters:
+    ///   - user: The id of the user as whom the client connects. Only root can connect as another user. Default: `nil`,
+    ///     the user of the test.
+    ///   - group: The id of the only group of that user.
+    package init(_ path: String, as user: UInt32? = nil, inGroup group: UInt32 = 60_001) throws {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) }
         socket = FileDescriptor(owning: descriptor)
         try setReceiveTimeout(seconds: 60)
         _ = try withUnixAddress(path) { address, length in
-            try systemCall("connect") { connect(descriptor, address, length) }
+            guard let user else { return try systemCall("connect") { connect(descriptor, address, length) } }
+            let error = netwatch_connect_as(descriptor, address, length, user, group)
+            if error != 0 { throw SystemError(call: "connect as \(user)", errno: error) }
+            return 0
         }
     }
 

@@ -34,4 +34,9 @@ int netwatch_set_link(const char *interface, int is_up);
 /// thread's network namespace. Returns its descriptor, or -1 with errno.
 int netwatch_open_announcements(void);
 
+/// Connects a unix socket as another user, who is a member of one group. The server sees this user as its peer
+/// (unix(7), `SO_PEERCRED` and `SO_PEERGROUPS`). Changes the calling thread only, and only during the call. Needs root.
+/// Returns 0 or an error number.
+int netwatch_connect_as(int socket, const void *address, unsigned int length, unsigned int user, unsigned int group);
+
 #endif
