@@ -185,6 +185,50 @@ internal import Testing
         withExtendedLifetime((client, server)) {}
     }
 
+    /// Prints the id of the message that waits for the queue.
+    private static let readID = """
+        import sqlite3, sys
+        print(sqlite3.connect(sys.argv[1]).execute("SELECT id FROM hook_message").fetchone()[0])
+        """
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable && geteuid() == 0, "becoming another user needs root"))
+    func `an alert whose id a user has taken arrives with another id`() async throws {
+        let namespace = try NetworkNamespace()
+        let receiver = try ScriptedServer(in: namespace)
+        try #require(chmod(directory.path, 0o755) == 0)
+        let access = "[access]\nsubmit-groups = [\"daemon\"]\n"
+        let hook = "[[hook]]\nwebhook = \"\(receiver.url)/alert\"\ngroup-wait = \"0s\"\n"
+        let host = "[[host]]\nname = \"db\"\ntcp = \"127.0.0.1:1\"\nfall = 1\n"
+        let file = try write(access + "[queue.limits]\nrequests = 1\n")
+        func start() async throws -> RunningService {
+            try await RunningService(in: directory, namespace: namespace, options: ["--config", file])
+        }
+        var service = try await start()
+        let path = service.socket
+        /// Enqueues a request of another user, instead of the earlier one. The group `daemon` has the id 1.
+        func take(_ id: String) async throws {
+            let members = #""id":"\#(id)","queue":"always","when_full":"drop-oldest""#
+            let body = #"{"url":"http://127.0.0.1:1/","method":"POST",\#(members)}"#
+            let response = try await offPool { try RawClient(path, as: 60_001, inGroup: 1).enqueue(body) }
+            #expect(response.status == 202, "\(response)")
+        }
+        try await take("first")
+        _ = try write(access + "[queue.limits]\nrequests = 1\n" + host + hook)
+        service.process.signal(SIGHUP)
+        try await service.hasLogged("the webhook for host `db` (down) was not queued")
+        let history = "\(service.stateDirectory)/history.sqlite"
+        let read = try await Subprocess("/usr/bin/python3", ["-c", Self.readID, history]).outcome()
+        let id = try #require(read.output.first, "\(read.errors)")
+        try await take(id)
+        try await service.stop()
+        _ = try write(access + host + hook)
+        service = try await start()
+        let alert = await receiver.requests(atLeast: 1)[0]
+        #expect(alert.target == "/alert" && alert.values(of: "Idempotency-Key") != [id])
+        #expect(try await service.request(id)["submitter"] as? Int == 60_001)
+        try await service.hasLogged("a webhook gets another id, because its id is in use: ")
+    }
+
     @Test(.enabled(if: NetworkNamespace.isAvailable))
     func `a reload applies the hooks with the hosts, or neither`() async throws {
         let namespace = try NetworkNamespace()
