@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -115,6 +116,22 @@ internal import Testing
         #expect(try await service.curl("/v1/requests -d '\(whole)'").contains("delivered"))
         #expect(server.requests.first?.body == Array("hello-world".utf8))
         #expect(try await code(service.curl("/v1/requests -d '\(whole)'")) == "unknown_staged_body")
+    }
+
+    @Test func `the service is ready until it stops`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let head = "GET /readyz HTTP/1.1\r\nHost: x\r\n"
+        let client = try RawClient(service.socket)
+        #expect(try client.request("\(head)\r\n").status == 200)
+        // The service has read this beginning of a request when it responds, so it waits for the rest.
+        let length = 40_000
+        let begun = try client.request("\(head)Content-Length: \(length)\r\nExpect: 100-continue\r\n\r\n")
+        #expect(begun.status == 100)
+        service.process.signal(SIGTERM)
+        try await service.hasLogged("stopping")
+        let response = try client.request(String(repeating: "x", count: length))
+        #expect(response.status == 503 && response.body.contains(#""code":"not_ready""#), "\(response)")
+        #expect(try await service.process.end() == .exited(0))
     }
 
     @Test func `a piece has at most 1 MiB`() async throws {
