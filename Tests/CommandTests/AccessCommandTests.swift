@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Commands of users who are neither root nor the user of the service.
-@Suite(.enabled(if: geteuid() == 0, "becoming another user needs root"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: OtherUsers.areAvailable, "becoming another user needs root"), .timeLimit(.minutes(5)))
 struct AccessCommandTests {
     /// A group that every Debian and Ubuntu machine has.
     private static let group = (name: "daemon", id: 1)

@@ -115,7 +115,7 @@ internal import Testing
         }
     }
 
-    @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
+    @Test(.enabled(if: OtherUsers.areAvailable, "becoming another user needs root"))
     func `a socket without permission exits with 77`() async throws {
         let service = try ScriptedServer(unixPath: socket)
         try shell("chmod 755 \(directory.path); chmod 600 \(socket)")

@@ -243,7 +243,7 @@ struct DoctorCommandTests {
         )
     }
 
-    @Test(.enabled(if: geteuid() == 0, "only root can give a file to another user"))
+    @Test(.enabled(if: OtherUsers.areAvailable, "only root can give a file to another user"))
     func `root checks credentials for the owner of the queue's directory, as with config check`() async throws
     {
         let (state, credentials) = (directory.file("state"), directory.file("credentials"))
@@ -328,7 +328,7 @@ struct DoctorCommandTests {
         #expect(stat(state, &status) == 0 && status.st_mode & 0o777 == 0o755)
     }
 
-    @Test(.enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    @Test(.enabled(if: OtherUsers.areAvailable, "only root can change the owner of a file"))
     func `a database of another owner is a problem that chown corrects`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let state = queue.directory.file("state")

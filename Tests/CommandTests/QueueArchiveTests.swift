@@ -294,7 +294,7 @@ internal import Testing
         #expect(listed.ending == .exited(0) && listed.output.count == 1, "\(listed.errors)")
     }
 
-    @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
+    @Test(.enabled(if: OtherUsers.areAvailable, "becoming another user needs root"))
     func `another user's store is rejected, naming its owner`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let list = [Command.path, "queue", "list", "--state-dir", queue.directory.file("state")]
@@ -305,7 +305,7 @@ internal import Testing
         #expect(outcome.errors.first?.contains("`root`") == true, "\(outcome.errors)")
     }
 
-    @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
+    @Test(.enabled(if: OtherUsers.areAvailable, "becoming another user needs root"))
     func `root opens another user's store as its owner, and leaves no file of root`() async throws {
         let queue = try await QueueFixture(.directory, count: 2)
         let state = queue.directory.file("state")

@@ -43,7 +43,7 @@ internal import Testing
         #expect(output.hasSuffix("status 2\n"), "\(output)")
     }
 
-    @Test(.enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    @Test(.enabled(if: OtherUsers.areAvailable, "only root can change the owner of a file"))
     func `root gets the same error for the queue of another user`() async throws {
         let output = try await run(
             "queue list --state-dir \(disk.path)/state",

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// What one user can use up of the built service, and what is left for another user and for root.
-@Suite(.enabled(if: geteuid() == 0, "becoming another user needs root"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: OtherUsers.areAvailable, "becoming another user needs root"), .timeLimit(.minutes(5)))
 struct UserShareServiceTests {
     private let directory = try! ScratchDirectory()
     private static let (user, other): (UInt32, UInt32) = (60_001, 60_002)

@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import NetwatchService
 
 /// Users who use up the limits of a server on a real socket, as each class of access that can connect. `nil` is root.
-@Suite(.enabled(if: geteuid() == 0, "becoming another user needs root"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: OtherUsers.areAvailable, "becoming another user needs root"), .timeLimit(.minutes(5)))
 struct SocketShareTests {
     /// A server whose users are all in one class of access, or in none.
     private struct Fixture {
