@@ -26,8 +26,9 @@ struct SocketShareTests {
             if access == .read { policy.readGroups = [Self.group] }
             if access == .submit { policy.submitGroups = [Self.group] }
             var limits = ControlServer.Limits()
-            // On a busy machine, a client may take longer than the defaults.
-            (limits.headerDeadline, limits.lingerDeadline) = (.seconds(60), .seconds(60))
+            // These deadlines are too long to close a connection in a test.
+            (limits.headerDeadline, limits.idleTimeout) = (.seconds(3600), .seconds(3600))
+            (limits.responseDeadline, limits.lingerDeadline) = (.seconds(3600), .seconds(3600))
             adjust(&limits)
             server = try ControlServer(
                 path: directory.file("socket"),
