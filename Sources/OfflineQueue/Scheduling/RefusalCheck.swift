@@ -12,6 +12,8 @@ struct RefusalCheck: Hashable, Sendable {
     /// How long a status stays confirmed or suspected, and the time after which failures no longer prevent a confirmation:
     /// 5 min. The server may have been deployed again since.
     private static let memory: Duration = .seconds(300)
+    /// The maximum number of suspected statuses. A server could use a new one for each response.
+    private static let mostSuspicions = 16
 
     /// A status that is not confirmed.
     private struct Suspicion: Hashable {
@@ -21,7 +23,8 @@ struct RefusalCheck: Hashable, Sendable {
         var last: Moment
         /// The end of the delay before an attempt can confirm the status; `nil` after a failure, until the next refusal.
         var confirmableFrom: Moment?
-        /// Whether the lane has delivered a request since ``first``.
+        /// Whether the lane has delivered a request since ``first``, or the status was confirmed. Then only requests that
+        /// were tried before confirm it.
         var hasDelivered = false
 
         /// Whether failures no longer prevent the confirmation.
@@ -75,44 +78,50 @@ struct RefusalCheck: Hashable, Sendable {
         now: Moment
     ) -> Bool {
         if let moment = confirmed[status], now - moment < Self.memory { return true }
-        let own = previous.flatMap { suspicions[$0] }
-        var others = suspicions[status]
-        if let last = others?.last, now - last >= Self.memory { others = nil }
-        if isConfirmable(own, began: began, now: now)
-            || (others?.hasDelivered == false && isConfirmable(others, began: began, now: now))
-        {
+        let known = suspicions[status].flatMap { suspicion in
+            // The suspicion of a request that was tried before lasts as long as the request is tried.
+            previous == nil && now - suspicion.last >= Self.memory ? nil : suspicion
+        }
+        if isFinal(after: previous, known, began: began, now: now) {
             confirm(status, now: now)
             return true
         }
-        suspect(status, others ?? Suspicion(first: now, last: now), began: began, delay: delay, now: now)
+        // An attempt that began before the last failure says nothing about the server as it is now.
+        if began >= since {
+            suspect(status, known ?? Suspicion(first: now, last: now), delay: delay, now: now)
+        }
         return false
     }
 
-    private func isConfirmable(_ suspicion: Suspicion?, began: Moment, now: Moment) -> Bool {
-        guard let suspicion, let start = suspicion.confirmableFrom else { return false }
-        return began >= start && (began >= since || suspicion.isLate(now))
+    /// - Parameter known: What is known about the status of the refusal.
+    private func isFinal(after previous: Int?, _ known: Suspicion?, began: Moment, now: Moment) -> Bool {
+        func confirms(_ suspicion: Suspicion?) -> Bool {
+            guard let suspicion, let start = suspicion.confirmableFrom else { return false }
+            return began >= start && (began >= since || suspicion.isLate(now))
+        }
+        guard let known else { return previous.map { confirms(suspicions[$0]) } ?? false }
+        // A request whose responses alternate between a refusal and something else ends when the suspicion is late.
+        let isOwn = previous.map { suspicions[$0] != nil || known.isLate(now) } ?? false
+        if isOwn, confirms(previous.flatMap { suspicions[$0] }) || confirms(known) { return true }
+        return !known.hasDelivered && confirms(known)
     }
 
-    /// After a failure, the status is only suspected again, and needs another delay.
+    /// The status stays suspected: after a failure, its confirmation ends.
     private mutating func confirm(_ status: Int, now: Moment) {
+        confirmed = confirmed.filter { now - $0.value < Self.memory }
         confirmed[status] = now
-        guard let suspicion = suspicions[status] else { return }
-        suspicions[status]!.last = now
-        if !suspicion.isLate(now) { suspicions[status]!.confirmableFrom = nil }
+        guard suspicions[status] != nil else { return }
+        (suspicions[status]!.last, suspicions[status]!.hasDelivered) = (now, true)
     }
 
-    private mutating func suspect(
-        _ status: Int,
-        _ earlier: Suspicion,
-        began: Moment,
-        delay: Duration,
-        now: Moment
-    ) {
-        guard began >= since else { return }
-        let start = earlier.confirmableFrom ?? now + delay
-        var suspicion = earlier
+    private mutating func suspect(_ status: Int, _ known: Suspicion, delay: Duration, now: Moment) {
+        let start = known.confirmableFrom ?? now + delay
+        var suspicion = known
         (suspicion.last, suspicion.confirmableFrom) = (now, start)
         suspicions[status] = suspicion
         if !suspicion.hasDelivered { closedUntil = max(closedUntil ?? start, start) }
+        guard suspicions.count > Self.mostSuspicions else { return }
+        let oldest = suspicions.min { ($0.value.last, $0.key) < ($1.value.last, $1.key) }!
+        suspicions[oldest.key] = nil
     }
 }

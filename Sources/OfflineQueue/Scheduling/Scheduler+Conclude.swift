@@ -41,7 +41,8 @@ extension Scheduler {
         if effect != .shortage { lane.shortages = 0 }
         if effect.isOfServer { lane.isUnresolved = course.isUnresolved }
         recordResponse(to: &lane, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
-        let retry = now + settings.backoff.delay(after: failures, using: &random)
+        let shortest = effect == .unconfirmed ? longestConfirmationDelay : .zero
+        let retry = now + max(settings.backoff.delay(after: failures, using: &random), shortest)
         let due = apply(effect, to: &lane, epoch: epoch, now: now) ?? retry
         return Settlement(due: due, laneNotBefore: effect.isClosedByServer ? lane.serverNotBefore : nil)
     }
@@ -94,10 +95,7 @@ extension Scheduler {
             lane.reconnects += 1
             return lane.closedUntil
         case .unconfirmed:
-            guard let end = lane.refusals.closedUntil, end > now else {
-                lane.recover(isOnPath: isOnPath)
-                return now + confirmationDelay()
-            }
+            guard let end = lane.refusals.closedUntil, end > now else { break }
             if isCurrent { lane.awaitConfirmation(until: end) }
             return end
         case .shortage where isCurrent:

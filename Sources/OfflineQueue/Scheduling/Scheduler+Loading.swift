@@ -178,10 +178,10 @@ extension Scheduler {
 
     /// Returns the time from which a lane may leave the memory; `nil` if it needs to stay.
     ///
-    /// A lane stays while it has requests in flight, while an attempt is about to confirm a refusal, while this machine is
-    /// short of a resource, and while the lane waits for a slot or a watch. Of the lanes that wait for a turn, some stay. A
-    /// lane with its turn stays for ``Settings/watchIdleTime``: then its origin has no slot for it, or all slots are in use
-    /// by silent hosts, which keep them for long. It loses its turn when it leaves.
+    /// A lane stays while it has requests in flight, while an attempt is about to confirm a refusal that has closed it, while
+    /// this machine is short of a resource, and while the lane waits for a slot or a watch. Of the lanes that wait for a
+    /// turn, some stay. A lane with its turn stays for ``Settings/watchIdleTime``: then its origin has no slot for it, or all
+    /// slots are in use by silent hosts, which keep them for long. It loses its turn when it leaves.
     private func mayBeUnloadedFrom(_ lane: SchedulerLane, now: Moment) -> Moment? {
         guard lane.inflight == 0, !lane.isClaiming, lane.shortages == 0 else { return nil }
         if lane.hasTurn { return now + settings.watchIdleTime }

@@ -64,9 +64,13 @@ extension Scheduler {
     /// With the default base, it is longer than the three seconds for which a load balancer may respond without knowing
     /// its servers.
     mutating func confirmationDelay() -> Duration {
-        let (base, cap) = (settings.backoff.base, settings.backoff.cap)
-        return random.uniform(min(base * 2, cap)...min(base * 3, cap))
+        let shortest = min(settings.backoff.base * 2, settings.backoff.cap)
+        return random.uniform(shortest...longestConfirmationDelay)
     }
+
+    /// The longest delay before the attempt that confirms a refusal. An attempt after it can confirm the refusal in any
+    /// case.
+    var longestConfirmationDelay: Duration { min(settings.backoff.base * 3, settings.backoff.cap) }
 }
 
 extension AttemptClassification {

@@ -78,16 +78,20 @@ internal import Testing
         #expect(results == [true, true, false])
     }
 
-    @Test func `after five minutes, failures no longer prevent the confirmation of a refusal`() {
+    @Test(arguments: [nil, 404, 500])
+    func `failures prevent confirmations for five minutes`(previous: Int?) {
         var check = RefusalCheck(since: .zero)
         let results = stride(from: 0, through: 420, by: 60).map { second in
             defer { check.failed(now: .seconds(second + 1)) }
-            return Self.refused(&check, began: second, now: second)
+            return Self.refused(&check, after: second == 0 ? nil : previous, began: second, now: second)
         }
-        #expect(results == [false, false, false, false, false, false, true, true])
+        // Another request that is refused for the first time needs another attempt.
+        #expect(results == [false, false, false, false, false, false, true, previous != nil])
     }
 
-    @Test func `failures prevent confirmations for five minutes, also if the lane delivers in between`() {
+    @Test(arguments: [404, 500])
+    func `a lane that fails and delivers is closed once, and a request ends after five minutes`(previous: Int)
+    {
         var check = RefusalCheck(since: .zero)
         var closures = 0
         let results = stride(from: 0, through: 310, by: 10).map { second in
@@ -96,9 +100,25 @@ internal import Testing
                 check.failed(now: .seconds(second + 1))
                 check.delivered()
             }
-            return Self.refused(&check, after: second == 0 ? nil : 404, began: second, now: second)
+            return Self.refused(&check, after: second == 0 ? nil : previous, began: second, now: second)
         }
         #expect(results.firstIndex(of: true) == results.count - 1 && closures == 1)
+    }
+
+    @Test func `a request that is tried rarely ends, although failures are in between`() {
+        var check = RefusalCheck(since: .zero)
+        let results = stride(from: 0, through: 1800, by: 600).map { second in
+            defer { check.failed(now: .seconds(second + 1)) }
+            return Self.refused(&check, after: second == 0 ? nil : 500, began: second, now: second)
+        }
+        #expect(results == [false, false, true, true])
+    }
+
+    @Test func `a server with many statuses uses little memory`() {
+        var check = RefusalCheck(since: .zero)
+        for status in 400..<499 { _ = Self.refused(&check, status, began: 0, now: status) }
+        let first = Self.refused(&check, 405, after: 400, began: 500, now: 500)
+        #expect(!first && Self.refused(&check, 498, after: 405, began: 505, now: 505))
     }
 
     // MARK: Lanes
