@@ -191,8 +191,8 @@ extension FailureTable {
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
         let isOffline = request.gateIsDown || request.pathHasChanged
         switch classify(failure) {
-        case .path where request.pathHasChanged || request.isReconnecting,
-            .path where request.gateIsDown && !provesPath(failure):
+        case .path where request.pathHasChanged,
+            .path where (request.isReconnecting || request.gateIsDown) && !provesPath(failure):
             return conclude(.retry(countsAsAttempt: false), .reconnect)
         // The source address or the interface was removed after the attempt was bound to it. The path monitor may not have
         // reported it yet, or the host may already have another path, to which the next attempt is bound.

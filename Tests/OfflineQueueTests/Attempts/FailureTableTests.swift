@@ -258,9 +258,11 @@ internal import Testing
     }
 
     @Test func `a failed connection does not count shortly after the path was found`() throws {
-        let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
-        let classification = try classify(refused) { $0.isReconnecting = true }
+        let unresolved = AttemptFailure(code: 7, errno: EHOSTUNREACH, phase: .connect, message: "m")
+        let classification = try classify(unresolved) { $0.isReconnecting = true }
         #expect(classification.verdict == Self.free && classification.lane == .reconnect)
+        let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
+        #expect(try classify(refused) { $0.isReconnecting = true }.lane == .close, "the path works")
         let reset = AttemptFailure(code: 56, errno: ECONNRESET, phase: .response, message: "m")
         #expect(try classify(reset) { $0.isReconnecting = true }.verdict == Self.counted)
     }
