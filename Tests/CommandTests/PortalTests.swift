@@ -26,7 +26,11 @@ struct PortalTests {
         #expect(waiting["waits_for"] as? String == "portal", "\(waiting)")
         #expect(waiting["attempts"] as? Int == 0 && waiting["deferrals"] as? Int == 0, "\(waiting)")
         let shown = try await service.run("queue", "show", "order-1").output.joined(separator: "\n")
-        #expect(shown.contains(CaptivePortal.page) && shown.contains("until the captive portal"), "\(shown)")
+        #expect(
+            shown.contains(CaptivePortal.page)
+                && shown.contains("until the URL of `service.portal-probe` responds with 204"),
+            "\(shown)"
+        )
         portal.logIn()
         try cuts.cut(.route)
         try cuts.restore(.route)
