@@ -99,11 +99,11 @@ struct RefusalCheck: Hashable, Sendable {
             guard let suspicion, let start = suspicion.confirmableFrom else { return false }
             return began >= start && (began >= since || suspicion.isLate(now))
         }
-        guard let known else { return previous.map { confirms(suspicions[$0]) } ?? false }
+        let own = previous.flatMap { suspicions[$0] }
+        if confirms(own) { return true }
+        guard let known, confirms(known) else { return false }
         // A request whose responses alternate between a refusal and something else ends when the suspicion is late.
-        let isOwn = previous.map { suspicions[$0] != nil || known.isLate(now) } ?? false
-        if isOwn, confirms(previous.flatMap { suspicions[$0] }) || confirms(known) { return true }
-        return !known.hasDelivered && confirms(known)
+        return !known.hasDelivered || own != nil || (previous != nil && known.isLate(now))
     }
 
     /// The status stays suspected: after a failure, its confirmation ends.
