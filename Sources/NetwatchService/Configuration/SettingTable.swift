@@ -2,8 +2,9 @@ internal import ClientCore
 internal import Logging
 internal import OfflineQueue
 
-/// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in
-/// ``HostTable``, those of `[[hook]]` in ``HookTable``.
+/// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in ``HostTable``,
+/// those of `[[hook]]` in ``HookTable``. The reader, `config default` and `config show` use this table, so that they
+/// cannot disagree.
 enum SettingTable {
     static let settings: [Setting] = [
         service, access, quota, web, metrics, queue, statuses, requests, limits, retention, hosts, history,

@@ -10,6 +10,7 @@ package enum ConnectionClass: String, Hashable, Sendable, CaseIterable {
     /// Requests that wait for an event, or that read or change much of the store.
     case wait
     /// Requests with a body longer than ``ControlServer/Limits/smallBodyBytes`` or of unknown length, until the body is
-    /// complete. Then they enter the class of their route.
+    /// complete. Then they enter the class of their route. Otherwise requests that wait for their servers would keep
+    /// the slots of uploads.
     case upload
 }

@@ -15,7 +15,8 @@ extension HostState {
     }
 }
 
-/// Which side an outage of a host is on.
+/// Which side an outage of a host is on. There is no unknown side: while the state of the host is unknown, nothing tells
+/// whether there is an outage, and this time counts neither for nor against the host.
 package enum OutageCause: String, Hashable, Sendable, CaseIterable {
     /// This machine has no path to the host, or a captive portal blocks the path.
     case local

@@ -29,7 +29,8 @@ actor MetricsPusher {
     private let clock: @Sendable () -> HostTracker.Moment
     private let sleep: Sleep
     private let collect: @Sendable () async throws -> [Metric]
-    /// When the counters were 0.
+    /// When the counters were 0. It follows the wall clock: after a correction to the past, a counter would otherwise
+    /// begin after the time of its value, which OTLP forbids.
     private let start: HostTracker.Start
     private var configuration = MetricsPush()
     private var loop: Task<Void, Never>?

@@ -33,7 +33,8 @@ enum PageAssets {
 
         """
 
-    /// Loads the page every five seconds while it is visible, and replaces its content if that has changed.
+    /// Loads the page every five seconds while it is visible, and replaces its content if that has changed. A second
+    /// rendering in JavaScript could disagree with the first.
     static let script = """
         "use strict";
         async function update() {

@@ -61,7 +61,8 @@ final class ControlListener: Sendable {
     /// How long accepting pauses when descriptors or memory run out. The waiting connection keeps the listener
     /// readable, so without a pause the listener would retry in a busy loop.
     private static let pause = Duration.milliseconds(100)
-    /// How often the path is checked.
+    /// How often the path is checked. inotify(7) would need special cases for a directory that is removed, replaced or
+    /// mounted over.
     private static let interval = Duration.seconds(1)
 
     /// Claims the path or takes over the socket of the service manager, and starts accepting.

@@ -2,6 +2,9 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 /// The sockets that a service manager opened for this process, by the protocol of `sd_listen_fds(3)`.
+///
+/// They are recognized by their addresses, not by their names: with a name alone, the service could serve another path
+/// than its clients use.
 package struct InheritedSockets: Sendable {
     /// The first inherited descriptor, `SD_LISTEN_FDS_START`.
     private static let first: CInt = 3

@@ -9,8 +9,9 @@ extension FailureTable {
     ///
     /// Without TLS, any device on the path may redirect the request or respond with an unrequested page. With TLS, the
     /// server has proven its identity, so a redirect comes from the server. ``Expectation/rules`` recognize the server
-    /// without TLS: they decide alone, except about a 511, which no server sends for itself. Nothing intercepts requests
-    /// to this machine.
+    /// without TLS: they decide alone, except about a 511, which no server sends for itself. Nothing intercepts
+    /// requests to this machine. The host of the URL tells that, not the path: a request through a proxy on this
+    /// machine may still meet a portal.
     static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
         if request.origin.isLoopback { return false }
         let isPlain = request.origin.scheme == "http"

@@ -1,7 +1,8 @@
 internal import NetwatchEventLoop
 
-/// Passes the states of gates to the queue. The buffer holds at most one state per endpoint, the newest, and one task reads
-/// it for all watches.
+/// Passes the states of gates to the queue. The buffer holds at most one state per endpoint, the newest, and one task
+/// reads it for all watches. A task and an `AsyncStream` for each watch would use about as much memory as everything
+/// else that the queue knows of a host.
 final class GateChanges: Sendable {
     /// A new state of an endpoint's gate.
     struct Change: Hashable, Sendable {

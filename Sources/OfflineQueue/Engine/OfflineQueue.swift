@@ -163,6 +163,9 @@ public actor OfflineQueue {
         /// The maximum time for which ``OfflineQueue/stop()`` waits until the outcomes of cancelled attempts are stored.
         /// Default 1 s. On a slow disk, storing the outcomes may take longer. The requests then stay in flight in the
         /// store, and the next start recovers them.
+        ///
+        /// Only now the client knows whether part of a request was sent. A recovered attempt counts, and its request is
+        /// held as ambiguous if it must not be sent twice, although nothing of it may have been sent.
         package var cancellationTimeout: Duration = .seconds(1)
 
         /// Creates a configuration with the defaults.

@@ -15,6 +15,8 @@ extension Scheduler {
 
     /// Handles a success of a lane, which proves the same for the other lanes of its origin as a successful probe. They
     /// do not wait for the spread, because the lane whose request has succeeded has waited for a random time already.
+    /// The other requests of that lane keep their backoff, which protects the server from a request that it cannot
+    /// answer.
     mutating func openLanes(besides lane: SchedulerLane, now: Moment) {
         guard unansweredLanes[lane.origin] != nil else { return }
         unansweredLanes[lane.origin]?.remove(lane.id)

@@ -13,8 +13,9 @@ package struct Scheduler: Sendable {
         package var backoff = Backoff()
         /// The number of failures in a row that close a lane. 5 is also the default of Finagle's failure accrual.
         package var failuresToClose = 5
-        /// How long a lane waits for the first state of its gate. This is slightly longer than the monitor takes
-        /// to report the state of a name that does not resolve.
+        /// How long a lane waits for the first state of its gate. This is slightly longer than the monitor takes to
+        /// report the state of a name that does not resolve. Without the wait, the first attempt would fail while the
+        /// machine is offline, and be repeated as soon as the state arrives.
         package var gateTimeout: Duration = .milliseconds(2500)
         /// The range of the random time for which a lane is closed after its server was not trusted.
         package var distrust: ClosedRange<Duration> = .seconds(300) ... .seconds(900)
@@ -45,7 +46,7 @@ package struct Scheduler: Sendable {
         /// The number of requests with which sending resumes after an outage, in all lanes together.
         package var rampStart = 4
         /// The maximum duration of the ramp after an outage. The ramp ends after this time even if few requests have
-        /// succeeded.
+        /// succeeded, because a long upload would otherwise keep it.
         package var rampDuration: Duration = .seconds(30)
         /// The factor by which an origin's window shrinks at a sign of overload. 1 keeps its size.
         package var windowDecrease = 0.7
