@@ -9,7 +9,8 @@ package import NetwatchEventLoop
 /// routes. The multicast routes also pass, because ``NetlinkEvent`` detects the start of IPv6 on an interface from
 /// them.
 ///
-/// The filter only saves work. If it passes too much, the results are still right.
+/// The filter only saves work. If it passes too much, the results are still right. Classic BPF needs no privilege. A
+/// watched IPv4 address takes five instructions, so several hundred fit into a program.
 package struct EventFilter {
     let program: [sock_filter]
     /// The prefixes whose routes pass; `nil` if the filter passes everything.

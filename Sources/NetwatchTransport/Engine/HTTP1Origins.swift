@@ -4,7 +4,8 @@ internal import NetwatchEventLoop
 ///
 /// Some servers send fields in HTTP/2 responses that HTTP/2 forbids, such as `Upgrade` (RFC 9113 §8.2.2), for example
 /// nginx in front of Apache. The same response is valid in HTTP/1.1. Without this memory the server would execute each
-/// repetition of a request, and none would ever get a response.
+/// repetition of a request, and none would ever get a response. The engine does not send the failed request again:
+/// whether it may be sent twice is the caller's decision.
 struct HTTP1Origins {
     /// The maximum number of origins. A further one replaces the one that was added first.
     static let limit = 256

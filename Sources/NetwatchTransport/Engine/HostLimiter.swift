@@ -12,7 +12,8 @@ final class HostLimiter {
         /// The scheme, host and port of the URL, or the path of the unix socket.
         let origin: String
         /// Whether the transfers require HTTP/1.1. They cannot use the HTTP/2 connection of other transfers to the
-        /// host, so the capacity of that connection must not apply to them. Default `false`.
+        /// host, so the capacity of that connection must not apply to them, and they need not wait for the handshake
+        /// that shows whether the server offers HTTP/2. Default `false`.
         var requiresHTTP1 = false
     }
 

@@ -6,7 +6,8 @@ internal import NetwatchEventLoop
 ///
 /// - The client's own checks, such as pins, run in the handshake, on the engine's thread.
 /// - The program's checks may block, so they never run there. The engine refuses the handshake before anything is sent,
-///   calls the check on a separate thread, and connects again if the check has accepted the server.
+///   calls the check on a separate thread, and connects again if the check has accepted the server. OpenSSL cannot wait
+///   for the answer: libcurl fails with code 35 if the callback uses `SSL_set_retry_verify`.
 package final class TrustCheck: Hashable, Sendable {
     /// Returns whether the server is accepted.
     package typealias Evaluate = @Sendable (PresentedTrust) -> Bool

@@ -66,7 +66,7 @@ extension MonitorCore {
     /// Looks up marked addresses, at most one slice, and updates their targets. The next turn continues with the rest.
     ///
     /// - Parameter resolvesOnChange: Whether a changed path causes a new lookup of the target's name. `false` if the
-    ///   change results from a name lookup.
+    ///   change results from a name lookup: some servers rotate their answers, and each would cause another lookup.
     func refreshMarked(
         _ run: RecomputeSchedule.Run = .changed,
         now: BootInstant,

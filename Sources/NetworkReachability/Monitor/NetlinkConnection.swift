@@ -2,6 +2,8 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
 /// The two netlink sockets of a monitor: one for notifications, one for requests. Confined to the monitor's thread.
+///
+/// With one socket, an overrun of notifications would also drop replies to lookups.
 final class NetlinkConnection {
     let events: EventSocket
     let reader: PathReader

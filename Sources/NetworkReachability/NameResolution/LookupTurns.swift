@@ -5,6 +5,9 @@ internal import NetwatchEventLoop
 /// First lookups and refreshes wait in separate lines, which take turns within a common budget. So thousands of new names
 /// do not end the refreshes of others, and refreshes do not delay a new name. In addition, some first lookups may start at
 /// once, so that a program that watches a list of hosts gets their statuses without a delay.
+///
+/// Lookups do not reserve times in advance: a queue that delivers to many hosts one after another, and so begins and
+/// ends many watches, would delay all other lookups more and more.
 struct LookupTurns: Sendable {
     typealias Instant = BootInstant
 

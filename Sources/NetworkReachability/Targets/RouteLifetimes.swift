@@ -6,8 +6,9 @@ internal import NetwatchEventLoop
 /// IPv6 routes with a lifetime usually come from router advertisements. The kernel sends no notification when an
 /// advertisement changes the lifetime, and none when the lifetime ends: from then on it ignores the route, but keeps
 /// it until a collection, which does send a notification. An advertisement before the collection makes the route valid
-/// again, also without a notification. So these addresses are looked up when the lifetime ends that their last lookup
-/// found, and at an interval:
+/// again, also without a notification. A program that adds the route again without an expiry gets `EEXIST`, but the
+/// kernel removes the expiry, without a notification. So these addresses are looked up when the lifetime ends that
+/// their last lookup found, and at an interval:
 /// - An address whose route may change in this way.
 /// - An address that has lost such a route, until ``retention`` after the next notification that concerns it, usually
 ///   that of the collection.

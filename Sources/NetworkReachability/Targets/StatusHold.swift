@@ -3,7 +3,8 @@ internal import NetwatchEventLoop
 /// Converts the verdicts on one target into the statuses to publish. A pure value.
 ///
 /// The first status and every change to reachable are published immediately. Every other change is held back for the
-/// settle time (``PathMonitor/Configuration/settle``), because links flap and pass through intermediate states:
+/// settle time (``PathMonitor/Configuration/settle``), because links flap and pass through intermediate states. For
+/// example, a link that comes up has a route before it has a carrier.
 /// - A path that returns within the settle time is not reported as lost. Only ``PathStatus/pathGeneration`` increases.
 /// - A reason that does not last for the settle time is not reported.
 struct StatusHold: Sendable {
