@@ -13,10 +13,11 @@ internal import Testing
         var editing = try EditOptions.parse(["--all", "--yes"])
         editing.yes = false
         let queue = FillingQueue()
-        #expect(try await editing.editAll(.drop, false, ServiceClient(queue)))
+        let client = ServiceClient(queue)
+        #expect(try await EditRun(options: editing, action: .drop, client: client).editAll())
         #expect(queue.isDryRun.withLock { $0 } == [true])
         editing.yes = true
-        #expect(try await editing.editAll(.drop, false, ServiceClient(queue)))
+        #expect(try await EditRun(options: editing, action: .drop, client: client).editAll())
         #expect(queue.isDryRun.withLock { $0 } == [true, false])
     }
 
@@ -28,7 +29,7 @@ internal import Testing
         ),
     ]) func `a refusal says why there is no room for a retry`(answer: String, words: String) throws {
         let edited = try ControlMessage.decoder.decode(ControlMessage.EditedAll.self, from: Data(answer.utf8))
-        #expect(EditOptions.refusal(.retry, edited) == words)
+        #expect(EditRun.refusal(.retry, edited) == words)
     }
 }
 

@@ -1,6 +1,11 @@
 package import Foundation
 
 extension ControlMessage {
+    /// The edits of requests, as the last segment of `/v1/queue/…` names them.
+    package enum EditAction: String, CaseIterable, Sendable {
+        case retry, hold, release, drop
+    }
+
     /// The body of `POST /v1/queue/retry`, `hold`, `release` and `drop`, which edit many requests. Has either `ids` or
     /// `filter`.
     package struct Edit: Codable, Hashable, Sendable {

@@ -4,50 +4,21 @@ internal import OfflineQueue
 /// Routes that edit requests, one at a time or many at once.
 extension QueueRoutes {
     var editRoutes: [ControlRouter.Route] {
-        let actions: [EditAction] = [.retry, .hold, .release]
-        return actions.map { action in
-            route(.POST, "/v1/requests/{id}/\(action)", access: .submit) { try await editOne(action, $0) }
-        }
-            + (actions + [.drop]).map { action in
+        EditAction.allCases.flatMap { action in
+            [
+                action == .drop
+                    ? route(.DELETE, "/v1/requests/{id}", access: .submit) { try await editOne(action, $0) }
+                    : route(.POST, "/v1/requests/{id}/\(action)", access: .submit) {
+                        try await editOne(action, $0)
+                    },
                 route(.POST, "/v1/queue/\(action)", access: .submit, classify: { _ in .wait }) {
                     try await editMany(action, $0)
-                }
-            } + [
-                route(.DELETE, "/v1/requests/{id}", access: .submit) { try await editOne(.drop, $0) },
-                route(.POST, "/v1/requests/{id}/credential", access: .submit) { try await setCredential($0) },
+                },
             ]
+        } + [route(.POST, "/v1/requests/{id}/credential", access: .submit) { try await setCredential($0) }]
     }
 
-    private enum EditAction: String {
-        case retry, hold, release, drop
-
-        /// The states of the requests to which the edit applies. In each of them, it can still be refused for another
-        /// reason.
-        var states: [QueuedRequest.State] {
-            switch self {
-            case .retry: [.pending, .blocked, .held, .dead]
-            case .hold: [.pending, .blocked, .inflight, .held]
-            case .release: [.held]
-            case .drop: [.pending, .blocked, .inflight, .held, .dead]
-            }
-        }
-
-        /// - Parameter quota: The quota that a retry must not exceed; `nil` for none.
-        func edit(newKey: Bool, within quota: UserQuota?) throws(Problem) -> QueueEdit {
-            guard self == .retry || !newKey else {
-                throw .malformedBody("`new_key` is only accepted for retry, not for \(self)")
-            }
-            return switch self {
-            case .retry: .retry(newKey: newKey, quota: quota)
-            case .hold: .hold
-            case .release: .release
-            case .drop: .cancel
-            }
-        }
-
-        /// Whether the edit ends the hold of a held request, so that the request is sent.
-        var endsHold: Bool { self == .release || self == .retry }
-    }
+    private typealias EditAction = ControlMessage.EditAction
 
     /// Returns the hold reasons of those of the requests whose hold the edit ends if it is possible.
     private func holds(endedBy action: EditAction, of ids: [String]) async throws -> [String: HoldReason] {
@@ -206,6 +177,35 @@ extension QueueRoutes {
             )
         }
     }
+}
+
+extension ControlMessage.EditAction {
+    /// The states of the requests to which the edit applies. In each of them, it can still be refused for another
+    /// reason.
+    fileprivate var states: [QueuedRequest.State] {
+        switch self {
+        case .retry: [.pending, .blocked, .held, .dead]
+        case .hold: [.pending, .blocked, .inflight, .held]
+        case .release: [.held]
+        case .drop: [.pending, .blocked, .inflight, .held, .dead]
+        }
+    }
+
+    /// - Parameter quota: The quota that a retry must not exceed; `nil` for none.
+    fileprivate func edit(newKey: Bool, within quota: UserQuota?) throws(Problem) -> QueueEdit {
+        guard self == .retry || !newKey else {
+            throw .malformedBody("`new_key` is only accepted for retry, not for \(self)")
+        }
+        return switch self {
+        case .retry: .retry(newKey: newKey, quota: quota)
+        case .hold: .hold
+        case .release: .release
+        case .drop: .cancel
+        }
+    }
+
+    /// Whether the edit ends the hold of a held request, so that the request is sent.
+    fileprivate var endsHold: Bool { self == .release || self == .retry }
 }
 
 extension ControlMessage.EditedAll {

@@ -60,89 +60,83 @@ struct EditOptions: ParsableArguments {
     ///
     /// - Throws: An error, or an exit status if one of the requests was not edited: 77 if the requests that were not
     ///   edited belong to other users, otherwise 1.
-    func perform(_ action: Action, newKey: Bool = false) async throws {
-        let status: ExitStatus
-        if all {
-            status = try await queue.withQueue { try await editAll(action, newKey, $0) ? .yes : .no }
-        } else {
-            let given = ids == ["-"] ? try Self.readIDs() : ids
-            status = try await queue.withQueue { try await edit(action, given, newKey, $0) }
+    func perform(_ action: ControlMessage.EditAction, newKey: Bool) async throws {
+        let given = ids == ["-"] ? try Self.readIDs() : ids
+        let status = try await queue.withQueue { client in
+            let run = EditRun(options: self, action: action, newKey: newKey, client: client)
+            return all ? try await run.editAll() ? .yes : .no : try await run.edit(given)
         }
-        if status != .yes { throw status.exitCode }
+        if status != ExitStatus.yes { throw status.exitCode }
     }
 
-    /// The actions, named as in the route `/v1/queue/…`.
-    enum Action: String {
-        case retry, hold, release, drop
-
-        /// Returns the state of an edited request in words. An edit of a request in flight takes effect when its attempt
-        /// ends.
-        func words(for state: String) -> String {
-            guard state == "inflight" else { return state }
-            return switch self {
-            case .hold: "inflight until its attempt ends, then held"
-            case .drop: "inflight until its attempt ends, then cancelled"
-            case .retry, .release: state
-            }
-        }
-
-        fileprivate var pastTense: String {
-            switch self {
-            case .retry: "retried"
-            case .hold: "held"
-            case .release: "released"
-            case .drop: "dropped"
-            }
-        }
+    private static func readIDs() throws(CommandError) -> [String] {
+        let data = try InputFile.read(.standardInput, limit: longestInput).withoutByteOrderMark
+        return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }.filter { !$0.isEmpty }
     }
+
+    private static var canConfirm: Bool {
+        isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
+    }
+}
+
+/// One run of a command that edits requests.
+struct EditRun {
+    let options: EditOptions
+    let action: ControlMessage.EditAction
+    var newKey = false
+    let client: ServiceClient
 
     // MARK: Edits by filter
 
-    func editAll(
-        _ action: Action,
-        _ newKey: Bool,
-        _ client: ServiceClient
-    ) async throws(CommandError) -> Bool {
-        let names = states.wanted.map(\.rawValue)
+    /// Returns whether all matching requests were edited.
+    func editAll() async throws(CommandError) -> Bool {
+        let names = options.states.wanted.map(\.rawValue)
         let matching = ControlMessage.Filter(
             state: names.isEmpty ? nil : names,
-            host: filter.host,
-            lane: filter.lane,
-            tag: tags.tag,
-            submitter: filter.submitter
+            host: options.filter.host,
+            lane: options.filter.lane,
+            tag: options.tags.tag,
+            submitter: options.filter.submitter
         )
-        if !yes {
-            let counted = try await post(.init(filter: matching, dryRun: true), action, client)
+        if !options.yes {
+            let counted = try await post(.init(filter: matching, dryRun: true))
             // No confirmation is requested, because there is nothing to edit. A request that arrives now was not
             // counted, so the user has not agreed to edit it.
-            if counted.isNone { return report(counted, of: action) }
-            guard Self.confirms(action, counted.done) else {
+            if counted.isNone { return report(counted) }
+            guard isConfirmed(counted.done) else {
                 Printer.note("no request was changed")
                 return false
             }
         }
-        let edited = try await post(.init(filter: matching, newKey: newKey), action, client)
-        return report(edited, of: action)
+        return report(try await post(.init(filter: matching, newKey: newKey)))
+    }
+
+    private func isConfirmed(_ count: Int) -> Bool {
+        Printer.note("\(action) \(CountText.format(count, "request"))? [y/N]")
+        return ["y", "yes"].contains(readLine()?.lowercased())
     }
 
     /// Prints the result. Returns whether all matching requests were edited.
-    private func report(_ edited: ControlMessage.EditedAll, of action: Action) -> Bool {
-        if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
-        if format == .text { Printer.note(summary(action, edited)) }
+    private func report(_ edited: ControlMessage.EditedAll) -> Bool {
+        if options.format == .json { Printer.json(edited, with: ControlMessage.encoder) }
+        if options.format == .text { Printer.note(summary(edited)) }
         guard edited.refused > 0 else { return true }
         Printer.error(Self.refusal(action, edited))
         return false
     }
 
-    static func refusal(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
+    static func refusal(_ action: ControlMessage.EditAction, _ edited: ControlMessage.EditedAll) -> String {
         let matched = CountText.format(edited.refused, "request")
         let cause = edited.detail.map { ", or there is no room (\($0))" } ?? ""
         return "\(matched) matched, but \(action) does not apply to their state\(cause)"
     }
 
-    private func summary(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
+    private func summary(_ edited: ControlMessage.EditedAll) -> String {
         guard edited.isNone else { return "\(action.pastTense) \(CountText.format(edited.done, "request"))" }
-        let what = filter.description(states: states.wanted, tag: tags.tag).map { " \($0)" } ?? ""
+        let selected = options.filter.description(states: options.states.wanted, tag: options.tags.tag)
+        let what = selected.map { " \($0)" } ?? ""
         return "no request matches\(what): nothing was \(action.pastTense)"
     }
 
@@ -150,11 +144,7 @@ struct EditOptions: ParsableArguments {
     /// requests.
     private static let longest: Duration = .seconds(3600)
 
-    private func post(
-        _ edit: ControlMessage.Edit,
-        _ action: Action,
-        _ client: ServiceClient
-    ) async throws(CommandError) -> ControlMessage.EditedAll {
+    private func post(_ edit: ControlMessage.Edit) async throws(CommandError) -> ControlMessage.EditedAll {
         try await client.post(
             "/v1/queue/\(action)",
             edit,
@@ -166,18 +156,14 @@ struct EditOptions: ParsableArguments {
 
     // MARK: Edits by id
 
-    private func edit(
-        _ action: Action,
-        _ ids: [String],
-        _ newKey: Bool,
-        _ client: ServiceClient
-    ) async throws(CommandError) -> ExitStatus {
+    /// Edits the requests with these ids.
+    func edit(_ ids: [String]) async throws(CommandError) -> ExitStatus {
         var (refusals, rest) = (Set<String?>(), ids[...])
         while !rest.isEmpty {
             let batch = Array(Self.firstBatch(of: rest))
             rest = rest.dropFirst(batch.count)
-            let results = try await results(of: action, batch, newKey, client)
-            for result in results { show(result, of: action) }
+            let results = try await results(batch)
+            for result in results { show(result) }
             refusals.formUnion(results.filter { !$0.done }.map(\.code))
         }
         if refusals.isEmpty { return .yes }
@@ -208,13 +194,8 @@ struct EditOptions: ParsableArguments {
     }
 
     /// Edits the requests with these ids. If an id is unknown, it is tried again as the beginning of an id.
-    private func results(
-        of action: Action,
-        _ ids: [String],
-        _ newKey: Bool,
-        _ client: ServiceClient
-    ) async throws(CommandError) -> [ControlMessage.Edited.Result] {
-        var results = try await post(ids, action, newKey, client)
+    private func results(_ ids: [String]) async throws(CommandError) -> [ControlMessage.Edited.Result] {
+        var results = try await post(ids)
         var resolved: [(index: Int, id: String)] = []
         for (index, result) in results.enumerated() where result.code == "unknown_request" {
             do throws(CommandError) {
@@ -225,49 +206,49 @@ struct EditOptions: ParsableArguments {
             }
         }
         guard !resolved.isEmpty else { return results }
-        let retried = try await post(resolved.map(\.id), action, newKey, client)
+        let retried = try await post(resolved.map(\.id))
         for ((index, _), result) in zip(resolved, retried) { results[index] = result }
         return results
     }
 
-    private func post(
-        _ ids: [String],
-        _ action: Action,
-        _ newKey: Bool,
-        _ client: ServiceClient
-    ) async throws(CommandError) -> [ControlMessage.Edited.Result] {
+    private func post(_ ids: [String]) async throws(CommandError) -> [ControlMessage.Edited.Result] {
         let edit = ControlMessage.Edit(ids: ids, newKey: newKey)
         return try await client.post("/v1/queue/\(action)", edit, as: ControlMessage.Edited.self).results
     }
 
-    private func show(_ result: ControlMessage.Edited.Result, of action: Action) {
-        if format == .json { return Printer.json(result, with: ControlMessage.encoder) }
+    private func show(_ result: ControlMessage.Edited.Result) {
+        if options.format == .json { return Printer.json(result, with: ControlMessage.encoder) }
         if result.done {
             Printer.line("\(result.id)  \(action.words(for: result.state ?? ""))")
-            if result.isSentAgain { Printer.note(Printer.printable(result.id) + Self.repetition) }
+            if result.isSentAgain {
+                let repetition = " is sent again; the server may have received it before"
+                Printer.note(Printer.printable(result.id) + repetition)
+            }
             return
         }
         Printer.error(Printer.printable(result.detail ?? "\(result.id): \(result.code ?? "")"))
     }
+}
 
-    private static let repetition = " is sent again; the server may have received it before"
-
-    // MARK: Input and confirmation
-
-    private static func readIDs() throws(CommandError) -> [String] {
-        let data = try InputFile.read(.standardInput, limit: longestInput).withoutByteOrderMark
-        return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).map {
-            $0.trimmingCharacters(in: .whitespaces)
-        }.filter { !$0.isEmpty }
+extension ControlMessage.EditAction {
+    /// Returns the state of an edited request in words. An edit of a request in flight takes effect when its attempt
+    /// ends.
+    func words(for state: String) -> String {
+        guard state == "inflight" else { return state }
+        return switch self {
+        case .hold: "inflight until its attempt ends, then held"
+        case .drop: "inflight until its attempt ends, then cancelled"
+        case .retry, .release: state
+        }
     }
 
-    private static var canConfirm: Bool {
-        isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
-    }
-
-    private static func confirms(_ action: Action, _ count: Int) -> Bool {
-        Printer.note("\(action) \(CountText.format(count, "request"))? [y/N]")
-        return ["y", "yes"].contains(readLine()?.lowercased())
+    fileprivate var pastTense: String {
+        switch self {
+        case .retry: "retried"
+        case .hold: "held"
+        case .release: "released"
+        case .drop: "dropped"
+        }
     }
 }
 

@@ -24,10 +24,11 @@ struct QueueCommand: AsyncParsableCommand {
             store is unusable.
             """,
         subcommands: [
-            QueueListCommand.self, QueueShowCommand.self, QueueRetryCommand.self, QueueHoldCommand.self,
-            QueueReleaseCommand.self, QueueDropCommand.self, QueueCredentialCommand.self,
-            QueueFlushCommand.self, QueuePauseCommand.self,
-            QueueResumeCommand.self, QueueDeadCommand.self, QueueStatsCommand.self, QueueStagedCommand.self,
+            QueueListCommand.self, QueueShowCommand.self, QueueEditCommand<RetryEdit>.self,
+            QueueEditCommand<HoldEdit>.self, QueueEditCommand<ReleaseEdit>.self,
+            QueueEditCommand<DropEdit>.self, QueueCredentialCommand.self, QueueFlushCommand.self,
+            QueuePauseCommand.self, QueueResumeCommand.self, QueueDeadCommand.self, QueueStatsCommand.self,
+            QueueStagedCommand.self,
             QueueExportCommand.self, QueueImportCommand.self, QueueVerifyCommand.self,
             QueueEventsCommand.self,
         ]

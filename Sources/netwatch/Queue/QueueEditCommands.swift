@@ -1,7 +1,33 @@
 internal import ArgumentParser
+internal import NetwatchService
 
-/// The `netwatch queue retry` command.
-struct QueueRetryCommand: AsyncParsableCommand {
+/// A command that edits the selected requests: `netwatch queue retry`, `hold`, `release` or `drop`.
+struct QueueEditCommand<Edit: RequestEdit>: AsyncParsableCommand {
+    static var configuration: CommandConfiguration { Edit.configuration }
+
+    @OptionGroup var edit: Edit
+    @OptionGroup var selection: EditOptions
+
+    mutating func run() async throws {
+        try await selection.perform(Edit.action, newKey: edit.newKey)
+    }
+}
+
+/// What distinguishes a ``QueueEditCommand`` from the others: its action, its help and its own options.
+protocol RequestEdit: ParsableArguments {
+    static var action: ControlMessage.EditAction { get }
+    static var configuration: CommandConfiguration { get }
+    /// Whether the requests get new idempotency keys.
+    var newKey: Bool { get }
+}
+
+extension RequestEdit {
+    var newKey: Bool { false }
+}
+
+/// The edit of `netwatch queue retry`.
+struct RetryEdit: RequestEdit {
+    static let action = ControlMessage.EditAction.retry
     static let configuration = CommandConfiguration(
         commandName: "retry",
         abstract: "Try dead, held or waiting requests again.",
@@ -20,16 +46,11 @@ struct QueueRetryCommand: AsyncParsableCommand {
 
     @Flag(help: "Use a new idempotency key, so that the server processes the request again.")
     var newKey = false
-
-    @OptionGroup var edit: EditOptions
-
-    mutating func run() async throws {
-        try await edit.perform(.retry, newKey: newKey)
-    }
 }
 
-/// The `netwatch queue hold` command.
-struct QueueHoldCommand: AsyncParsableCommand {
+/// The edit of `netwatch queue hold`.
+struct HoldEdit: RequestEdit {
+    static let action = ControlMessage.EditAction.hold
     static let configuration = CommandConfiguration(
         commandName: "hold",
         abstract: "Hold requests, so that they are not sent until they are released.",
@@ -44,16 +65,11 @@ struct QueueHoldCommand: AsyncParsableCommand {
             some were not, all of them requests of other users.
             """
     )
-
-    @OptionGroup var edit: EditOptions
-
-    mutating func run() async throws {
-        try await edit.perform(.hold)
-    }
 }
 
-/// The `netwatch queue release` command.
-struct QueueReleaseCommand: AsyncParsableCommand {
+/// The edit of `netwatch queue release`.
+struct ReleaseEdit: RequestEdit {
+    static let action = ControlMessage.EditAction.release
     static let configuration = CommandConfiguration(
         commandName: "release",
         abstract: "Release held requests, whatever the reason of the hold.",
@@ -71,16 +87,11 @@ struct QueueReleaseCommand: AsyncParsableCommand {
             it cannot be decrypted; 77 some were not, all of them requests of other users.
             """
     )
-
-    @OptionGroup var edit: EditOptions
-
-    mutating func run() async throws {
-        try await edit.perform(.release)
-    }
 }
 
-/// The `netwatch queue drop` command.
-struct QueueDropCommand: AsyncParsableCommand {
+/// The edit of `netwatch queue drop`.
+struct DropEdit: RequestEdit {
+    static let action = ControlMessage.EditAction.drop
     static let configuration = CommandConfiguration(
         commandName: "drop",
         abstract: "Drop requests: cancel unfinished ones, and discard dead ones.",
@@ -99,10 +110,4 @@ struct QueueDropCommand: AsyncParsableCommand {
             replaced or dropped before; 77 some were not, all of them requests of other users.
             """
     )
-
-    @OptionGroup var edit: EditOptions
-
-    mutating func run() async throws {
-        try await edit.perform(.drop)
-    }
 }
