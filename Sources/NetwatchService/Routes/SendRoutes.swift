@@ -32,7 +32,7 @@ extension QueueRoutes {
 
     private func isKnown(_ id: String?) async throws -> Bool {
         guard let id else { return false }
-        return try await queue.request(id) != nil
+        return try await !queue.submitters(of: [id]).isEmpty
     }
 
     private func sendNow(_ request: QueueRequest, _ options: EnqueueOptions) async throws
