@@ -5,7 +5,7 @@ internal import NetwatchService
 internal import NetworkReachability
 
 /// A run of `netwatch host`, which receives statuses, prints them and decides when to end.
-struct HostSession {
+struct HostSession: WatchSession {
     /// The output and end conditions of a run.
     struct Settings {
         var format = OutputFormat.text
@@ -29,10 +29,9 @@ struct HostSession {
 
     private let settings: Settings
     private let monitor: PathMonitor
-    private let inbox = Inbox<ValidatedStatus>()
+    let inbox = Inbox<ValidatedStatus>()
     private var records: [HostRecord]
     private let probes: [(any Probe)?]
-    private var watches: [AnyObject] = []
     private let hostWidth: Int
     private var printed = 0
     /// The number of hosts in each state.
@@ -41,6 +40,7 @@ struct HostSession {
     private var table = LiveTable()
     /// The terminal of the table; `nil` without one.
     private let terminal: LiveTerminal?
+    private var signals: SignalWatch?
 
     /// - Throws: An error if a target cannot be probed as the settings require.
     init(
@@ -62,57 +62,39 @@ struct HostSession {
     ///
     /// - Returns: The exit status of the command.
     mutating func run() async throws(CommandError) -> ExitStatus {
-        let signals = catchSignals()
-        let timers = try startTimers()
-        let jobSignals = startTerminal()
-        defer { withExtendedLifetime((timers, jobSignals)) {} }
-        watch()
-        for await _ in inbox.wakeups {
-            let now = BootInstant.now
-            for (index, status) in inbox.take() {
-                take(status, of: index, now: now)
-                if printed == settings.count { return earlyStatus }
-            }
-            draw(now: now)
-            if let signal = signals?.caught {
-                summarize(now: now)
-                SignalWatch.endProcess(by: signal)
-            }
-            if terminal?.isQuit == true {
-                summarize(now: now)
-                return earlyStatus
-            }
-            if let status = try ending(now: now) {
-                terminal?.leave()
-                return status
-            }
-        }
-        return .unknown
+        signals = catchSignals()
+        let sources = [startTerminal()].compactMap(\.self) + sources()
+        // The table shows times.
+        let interval: Duration? = settings.isLive ? .seconds(1) : nil
+        return try await watch(deadline: deadline, interval: interval, sources)
     }
 
-    private mutating func watch() {
-        let inbox = inbox
-        watches = zip(records, probes).enumerated().map { index, entry in
-            let (record, probe) = entry
-            guard let probe else {
-                return monitor.watch(record.target) { status in
-                    inbox.put(ValidatedStatus(status: status, probe: nil), from: index)
-                }
-            }
-            let lookup = record.target.isLookedUp ? LookupTime() : nil
-            return PathValidator(
-                monitor: monitor,
-                target: record.target,
-                probe: probe,
-                interval: settings.interval
-            ) { reported in
-                let validated = lookup?.adding(to: reported) ?? reported
-                // A path that has not been probed yet has no result to report.
-                if validated.probe != nil || !validated.status.isReachable {
-                    inbox.put(validated, from: index)
-                }
+    private func sources() -> [AnyObject] {
+        let (inbox, isProbed) = (inbox, probes.map { $0 != nil })
+        let targets = records.map(\.target)
+        let lookups = zip(targets, isProbed).map { $0.isLookedUp && $1 ? LookupTime() : nil }
+        return monitor.watch(targets, probes: probes, interval: settings.interval) { index, reported in
+            let validated = lookups[index]?.adding(to: reported) ?? reported
+            // A path that has not been probed yet has no result to report.
+            if validated.probe != nil || !validated.status.isReachable || !isProbed[index] {
+                inbox.put(validated, from: index)
             }
         }
+    }
+
+    mutating func step(now: BootInstant) throws(CommandError) -> WatchStep<ExitStatus> {
+        draw(now: now)
+        if let signal = signals?.caught {
+            summarize(now: now)
+            SignalWatch.endProcess(by: signal)
+        }
+        if terminal?.isQuit == true {
+            summarize(now: now)
+            return .end(earlyStatus)
+        }
+        guard let status = try ending(now: now) else { return .wait(until: nil) }
+        terminal?.leave()
+        return .end(status)
     }
 
     /// Prepares the terminal for the table, if there is one.
@@ -139,15 +121,6 @@ struct HostSession {
         // A terminal hangup or Ctrl-\ must not leave the cursor hidden.
         let signals = settings.isLive ? [SIGINT, SIGTERM, SIGHUP, SIGQUIT] : [SIGINT, SIGTERM]
         return SignalWatch(signals, beforeEnding: { terminal?.leave() }, onSignal: { inbox.wake() })
-    }
-
-    /// Starts a timer that wakes the loop at the timeout, and every second while times are displayed.
-    private func startTimers() throws(CommandError) -> CommandTimer? {
-        guard settings.isLive || deadline != nil else { return nil }
-        let inbox = inbox
-        return try CommandTimer(deadline: deadline, interval: settings.isLive ? .seconds(1) : nil) {
-            inbox.wake()
-        }
     }
 
     private let started = BootInstant.now
@@ -189,9 +162,7 @@ struct HostSession {
             guard let status = record.newest else { return "\(record.target.subject) is still unknown" }
             return "\(record.target.subject) is \(status.stateText) (\(status.summary(separator: ", ")))"
         }
-        let more = others.count > details.count ? ", and \(others.count - details.count) more" : ""
-        let after = DurationText.format(settings.timeout ?? .zero)
-        return CommandError(.no, "timed out after \(after): " + details.joined(separator: ", ") + more)
+        return CommandError(timedOutAfter: settings.timeout, missing: details, of: others.count)
     }
 
     /// Prints a summary of each host on standard output.
@@ -207,16 +178,16 @@ struct HostSession {
 
     // MARK: Output
 
-    private mutating func take(_ status: ValidatedStatus, of index: Int, now: BootInstant) {
+    mutating func take(_ status: ValidatedStatus, from index: Int, now: BootInstant) -> ExitStatus? {
         warnOfFailure()
         if let before = records[index].tally?.state { states[before, default: 0] -= 1 }
         states[status.reachability, default: 0] += 1
         let isRepeated = records[index].isRepeated(by: status)
         let displaysTheSame = records[index].displaysLike(status)
         let line = records[index].take(status, now: now, time: Date())
-        if settings.isLive || isRepeated { return }
+        if settings.isLive || isRepeated { return nil }
         switch settings.format {
-        case .text where displaysTheSame: return
+        case .text where displaysTheSame: return nil
         case .text:
             Printer.line(line.text(hostWidth: hostWidth))
             if settings.showsPhases, let phases = line.phases?.text {
@@ -225,6 +196,7 @@ struct HostSession {
         case .json: Printer.json(line, with: encoder)
         }
         printed += 1
+        return printed == settings.count ? earlyStatus : nil
     }
 
     // Stored, because creating an encoder takes longer than using it.

@@ -5,9 +5,9 @@ internal import NetwatchService
 internal import NetworkReachability
 
 /// A run of `netwatch monitor`.
-struct MonitorSession {
+struct MonitorSession: WatchSession {
     /// An event from another thread.
-    private enum Event: Sendable {
+    enum Event: Sendable {
         case snapshot(NetworkSnapshot)
         case failure(CommandError)
     }
@@ -21,7 +21,7 @@ struct MonitorSession {
     private let isRaw: Bool
     /// The interfaces whose lines are printed; empty for all, and for the path.
     private let devices: Set<String>
-    private let inbox = Inbox<Event>()
+    let inbox = Inbox<Event>()
     private let encoder = ControlMessage.encoder
     /// The printed interfaces; `nil` at the beginning.
     private var interfaces: [NetworkInterface]?
@@ -38,18 +38,16 @@ struct MonitorSession {
 
     /// Runs until an error occurs.
     mutating func run(_ recorder: NotificationRecorder?) async throws(CommandError) {
-        let inbox = inbox
         let needsNotifications = isRaw || recorder != nil
         let notifications = try needsNotifications ? NotificationWatch.starting(handlers(recorder)) : nil
         let snapshots = isRaw ? nil : watchSnapshots()
-        let timer = try CommandTimer(deadline: nil) { inbox.wake() }
-        defer { withExtendedLifetime((notifications, snapshots, timer)) {} }
-        for await _ in inbox.wakeups {
-            let now = BootInstant.now
-            for (_, event) in inbox.take() { try take(event, now: now) }
-            guard let due else { continue }
-            if due <= now { printInterfaces() } else { timer.reschedule(at: due) }
-        }
+        let sources: [AnyObject?] = [notifications, snapshots]
+        try await watch(sources.compactMap(\.self))
+    }
+
+    mutating func step(now: BootInstant) -> WatchStep<Void> {
+        if let due, due <= now { printInterfaces() }
+        return .wait(until: due)
     }
 
     private func watchSnapshots() -> SnapshotWatch {
@@ -81,7 +79,7 @@ struct MonitorSession {
 
     // MARK: Output
 
-    private mutating func take(_ event: Event, now: BootInstant) throws(CommandError) {
+    mutating func take(_ event: Event, from _: Int, now: BootInstant) throws(CommandError) -> Void? {
         switch event {
         case .failure(let error): throw error
         case .snapshot(let snapshot):
@@ -93,6 +91,7 @@ struct MonitorSession {
                 due = now + PathMonitor.Configuration.defaultSettle
             }
             if pathChanged { take(snapshot.general) }
+            return nil
         }
     }
 

@@ -5,7 +5,7 @@ internal import NetworkReachability
 internal import OfflineQueue
 
 /// A run of `netwatch wait`.
-struct WaitSession {
+struct WaitSession: WatchSession {
     /// The conditions of a run.
     struct Settings {
         var hosts: [NetworkHost] = []
@@ -24,7 +24,7 @@ struct WaitSession {
 
     private let settings: Settings
     private let monitor = PathMonitor.shared
-    private let inbox = Inbox<WaitFinding>()
+    let inbox = Inbox<WaitFinding>()
     private var condition: WaitCondition
     private var findings: [Int: WaitFinding] = [:]
     private let started = BootInstant.now
@@ -39,38 +39,38 @@ struct WaitSession {
         condition = WaitCondition(parts: max(1, parts), isAny: settings.isAny, stable: settings.stable)
     }
 
+    /// The state of each part for people, and how long the wait took.
+    typealias Outcome = (summaries: [String], duration: Duration)
+
     /// Waits for the condition.
     ///
-    /// - Returns: The state of each part for people, and how long the wait took.
     /// - Throws: After the timeout, an error that lists the parts that are not met. Otherwise an error if a state can
     ///   never be known.
-    mutating func run() async throws(CommandError) -> (summaries: [String], duration: Duration) {
-        let inbox = inbox
-        let deadline = settings.timeout.map { started + $0 }
-        let timer = try CommandTimer(deadline: deadline) { inbox.wake() }
+    mutating func run() async throws(CommandError) -> Outcome {
         let sources = settings.goal == .carrier ? watchCarrier() : watchPaths()
-        defer { withExtendedLifetime((timer, sources)) {} }
-        for await _ in inbox.wakeups {
-            let now = BootInstant.now
-            for (part, finding) in inbox.take() { try take(finding, of: part, now: now) }
-            if let due = condition.due {
-                if due <= now { return (summaries(of: findings.keys.sorted()), started.duration(to: now)) }
-                timer.reschedule(at: due)
-            }
-            if let deadline, deadline <= now { throw timedOut() }
-        }
-        throw CommandError(.unknown, "the wait was cancelled")
+        return try await watch(deadline: deadline, sources)
     }
 
-    private mutating func take(
+    private var deadline: BootInstant? { settings.timeout.map { started + $0 } }
+
+    mutating func take(
         _ finding: WaitFinding,
-        of part: Int,
+        from part: Int,
         now: BootInstant
-    ) throws(CommandError) {
+    ) throws(CommandError) -> Outcome? {
         if let failure = finding.failure { throw failure }
         let isInterrupted = findings[part].map { $0.generation != finding.generation } ?? false
         condition.take(part: part, isMet: finding.isMet, isInterrupted: isInterrupted, now: now)
         findings[part] = finding
+        return nil
+    }
+
+    func step(now: BootInstant) throws(CommandError) -> WatchStep<Outcome> {
+        if let due = condition.due, due <= now {
+            return .end((summaries(of: findings.keys.sorted()), started.duration(to: now)))
+        }
+        if let deadline, deadline <= now { throw timedOut() }
+        return .wait(until: condition.due)
     }
 
     private func summaries(of parts: [Int]) -> [String] {
@@ -79,12 +79,12 @@ struct WaitSession {
 
     private func timedOut() -> CommandError {
         let missing = condition.missing
+        guard !missing.isEmpty else {
+            let unsettled = "the condition has not lasted for \(DurationText.format(settings.stable)) yet"
+            return CommandError(timedOutAfter: settings.timeout, missing: [unsettled], of: 1)
+        }
         let known = summaries(of: missing).prefix(10)
-        let more = missing.count > known.count ? ["and \(missing.count - known.count) more"] : []
-        let unsettled = "the condition has not lasted for \(DurationText.format(settings.stable)) yet"
-        let parts = missing.isEmpty ? [unsettled] : known + more
-        let after = DurationText.format(settings.timeout ?? .zero)
-        return CommandError(.no, "timed out after \(after): " + parts.joined(separator: ", "))
+        return CommandError(timedOutAfter: settings.timeout, missing: known, of: missing.count)
     }
 
     // MARK: Sources
@@ -119,16 +119,11 @@ struct WaitSession {
 
     private func watchPaths() -> [AnyObject] {
         let (inbox, monitor, interfaces) = (inbox, monitor, settings.interfaces)
-        return zip(Self.targets(settings), probes).enumerated().map { part, entry -> AnyObject in
-            let (target, probe) = entry
-            guard let probe else {
-                return monitor.watch(target) { inbox.put(Self.finding($0, monitor, interfaces), from: part) }
-            }
-            return PathValidator(monitor: monitor, target: target, probe: probe) { validated in
-                var finding = Self.finding(validated.status, monitor, interfaces)
-                finding.require(validated)
-                inbox.put(finding, from: part)
-            }
+        let isProbed = probes.map { $0 != nil }
+        return monitor.watch(Self.targets(settings), probes: probes) { part, validated in
+            var finding = Self.finding(validated.status, monitor, interfaces)
+            if isProbed[part] { finding.require(validated) }
+            inbox.put(finding, from: part)
         }
     }
 
