@@ -4,6 +4,12 @@ internal import NetwatchTransport
 /// A certificate and its private key, with which a client authenticates to a server that asks for a certificate.
 ///
 /// The value holds the unencrypted key in memory for as long as it exists. Its description and mirror omit the key.
+///
+/// ```swift
+/// let identity = try ClientIdentity(contentsOf: archiveURL, passphrase: "secret")
+/// let manager = ServerTrustPolicyManager(policies: [:], clientIdentities: ["api.example.com": identity])
+/// let session = SessionManager(serverTrustPolicyManager: manager)
+/// ```
 public struct ClientIdentity: Hashable, Sendable {
     /// The client's certificate and the intermediates up to its root, in the order in which netwatch sends them.
     public let certificates: [Certificate]

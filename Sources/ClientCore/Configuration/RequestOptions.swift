@@ -7,6 +7,12 @@ internal import NetwatchTransport
 /// If an option of a request is `nil`, the request uses the option of the session
 /// (``SessionManager/requestOptions``). If that is `nil`, too, the request uses the session's configuration or
 /// netwatch's default.
+///
+/// ```swift
+/// session.requestOptions = RequestOptions(connectTimeout: 5, totalTimeout: 60)
+/// // This request has the same connect timeout, but another total timeout.
+/// session.request(urlRequest.with(RequestOptions(totalTimeout: 300))).response { print($0.error ?? "done") }
+/// ```
 public struct RequestOptions: Sendable, Hashable {
     /// The time limit for the name lookup, the connection and the TLS handshake of a transfer together, in
     /// seconds. Default: 15.

@@ -4,6 +4,12 @@ public import FoundationNetworking
 extension HTTPCookieStorage {
     /// Returns a storage whose cookies are kept in a file that only this user can read (mode 0600).
     ///
+    /// ```swift
+    /// let configuration = URLSessionConfiguration.default
+    /// configuration.httpCookieStorage = try .file()
+    /// let session = SessionManager(configuration: configuration)
+    /// ```
+    ///
     /// Use it for `URLSessionConfiguration.httpCookieStorage`, in one or several sessions. The sessions write the file
     /// whenever a response changes the cookies. They do not sync it, so a power failure may lose the latest changes. If
     /// the file cannot be written, for example because the disk is full, the cookies stay in memory, and the next

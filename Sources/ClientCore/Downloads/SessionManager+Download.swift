@@ -4,6 +4,15 @@ internal import FoundationNetworking
 extension SessionManager {
     /// Downloads a resource to a file.
     ///
+    /// ```swift
+    /// session.download("https://example.com/map.zip", keepingPartialFileAt: partialFile) { _, _ in
+    ///     (destination, [.createIntermediateDirectories, .removePreviousFile])
+    /// }
+    /// .validate()
+    /// .downloadProgress { print($0.fractionCompleted) }
+    /// .response { print($0.destinationURL?.path ?? "", $0.error?.localizedDescription ?? "done") }
+    /// ```
+    ///
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `GET`, the only method with which a download can be resumed.
@@ -57,6 +66,14 @@ extension SessionManager {
     ///
     /// The resume data contains the URL, but no header fields of the original request, because they may contain
     /// secrets. The session's adapter can add them.
+    ///
+    /// ```swift
+    /// var response = await session.download("https://example.com/map.zip").validate().response()
+    /// if let resumeData = response.resumeData {
+    ///     response = await session.download(resumingWith: resumeData).validate().response()
+    /// }
+    /// print(response.temporaryURL?.path ?? "")
+    /// ```
     ///
     /// - Parameters:
     ///   - resumeData: The `resumeData` of an earlier response.

@@ -13,6 +13,13 @@ public import NetworkReachability
 ///   response shows that a portal has responded instead of the server.
 ///
 /// Requests follow no redirect, and are routed as those of ``HTTPProbe``.
+///
+/// ```swift
+/// let probe = try CaptivePortalProbe.generate204("http://example.com/generate_204")
+/// for await result in monitor.validatedStatuses(of: .general, by: probe) {
+///     if case .captive(let portal) = result.validation { print(portal.userPortalURL ?? "a portal") }
+/// }
+/// ```
 public struct CaptivePortalProbe: Probe, RacingProbe {
     private enum Question: Hashable, Sendable {
         case api

@@ -5,6 +5,11 @@ public import NetworkReachability
 
 /// A probe that checks whether an HTTP(S) server responds as expected.
 ///
+/// ```swift
+/// let probe = try HTTPProbe(url: "https://example.com/health", expectedBody: .contains(Data("ok".utf8)))
+/// for await result in monitor.validatedStatuses(of: .host(host), by: probe) { print(result.validation) }
+/// ```
+///
 /// The request uses a separate connection, for which the kernel chooses the route, as for the connections of programs.
 /// Only an interface and a source address that `PathOptions` require are bound. The request sends no cookies, uses no
 /// proxy and follows no redirect: a redirect counts as a response with a status of 300 to 399.

@@ -83,6 +83,13 @@ public class Request: SessionTask, @unchecked Sendable {
     /// rejects the credentials, its second 401 becomes the response. After a redirect to another origin, the
     /// credentials are not sent.
     ///
+    /// ```swift
+    /// let response = await session.request("https://example.com/private")
+    ///     .authenticate(user: "ada", password: "secret")
+    ///     .responseString()
+    /// print(response.result)
+    /// ```
+    ///
     /// - Parameters:
     ///   - user: The user's name.
     ///   - password: The password.

@@ -115,6 +115,19 @@ extension DataRequest {
 
     /// Adds a handler for the response's body decoded as a `Decodable` value.
     ///
+    /// ```swift
+    /// struct Note: Decodable, Sendable {
+    ///     let title: String
+    /// }
+    ///
+    /// session.request("https://example.com/notes/1").validate().responseDecodable(of: Note.self) { response in
+    ///     switch response.result {
+    ///     case .success(let note): print(note.title)
+    ///     case .failure(let error): print(error.localizedDescription)
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Parameters:
     ///   - type: The type to decode. Default: inferred from the handler's parameter.
     ///   - queue: The queue that the handler is called on. Default: the session's
@@ -199,6 +212,13 @@ extension DataRequest {
     }
 
     /// The response's body as a `Decodable` value. Cancelling the waiting task cancels the request.
+    ///
+    /// ```swift
+    /// let counts = try await session.request("https://example.com/counts")
+    ///     .validate()
+    ///     .decodable(of: [String: Int].self)
+    /// print(counts["notes"] ?? 0)
+    /// ```
     ///
     /// - Parameters:
     ///   - type: The type to decode. Default: inferred from the call.

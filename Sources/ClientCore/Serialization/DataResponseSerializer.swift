@@ -16,6 +16,15 @@ public import FoundationNetworking
 }
 
 /// A serializer that calls a closure to create a value from the body of a response.
+///
+/// ```swift
+/// let lines = DataResponseSerializer<[String]> { _, _, data, error in
+///     if let error { return .failure(error) }
+///     return .success(String(decoding: data ?? Data(), as: UTF8.self).components(separatedBy: "\n"))
+/// }
+/// let response = await session.request("https://example.com/log").response(responseSerializer: lines)
+/// print(response.result)
+/// ```
 public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     /// The type of the value.
     public typealias SerializedObject = Value

@@ -3,6 +3,16 @@ public import FoundationNetworking
 
 /// An observer of a session's requests, for logs and statistics. It cannot change the requests.
 ///
+/// ```swift
+/// struct RequestLog: EventMonitor {
+///     func requestDidFinish(_ request: Request, error: (any Error)?) {
+///         print(request.request?.url?.path ?? "", error?.localizedDescription ?? "done")
+///     }
+/// }
+///
+/// session.eventMonitors = [RequestLog()]
+/// ```
+///
 /// Every function has a default implementation that does nothing. Functions are called on the request's own queue, one
 /// at a time per request and in the order of the events. They block the request while they run.
 public protocol EventMonitor: Sendable {

@@ -2,6 +2,20 @@ public import FoundationNetworking
 
 /// A type that changes requests before they are sent.
 ///
+/// ```swift
+/// struct TokenAdapter: RequestAdapter {
+///     let token: String
+///
+///     func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+///         var urlRequest = urlRequest
+///         urlRequest.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+///         return urlRequest
+///     }
+/// }
+///
+/// session.adapter = TokenAdapter(token: token)
+/// ```
+///
 /// A session has at most one adapter, ``SessionManager/adapter``. For the first attempt it is called on the thread that
 /// creates the request, before `request(...)` returns. For each retry it is called again, on the request's own queue.
 ///

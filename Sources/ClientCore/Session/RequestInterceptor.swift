@@ -15,6 +15,21 @@ public enum RetryResult: Sendable {
 
 /// A type that adapts and retries requests asynchronously.
 ///
+/// ```swift
+/// struct OverloadInterceptor: RequestInterceptor {
+///     func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+///         urlRequest
+///     }
+///
+///     /// Retries a request that failed the validation with the status 503.
+///     func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult {
+///         (error as? AFError)?.responseCode == 503 && request.retryCount < 3 ? .retryWithDelay(2) : .doNotRetry
+///     }
+/// }
+///
+/// session.interceptor = OverloadInterceptor()
+/// ```
+///
 /// A session has at most one interceptor, ``SessionManager/interceptor``. It adapts a request after
 /// ``SessionManager/adapter``. Its `retry` function is called only if ``SessionManager/retrier`` does not retry the
 /// request. The functions of the interceptor run in a task that is cancelled with the request.

@@ -8,6 +8,19 @@ public typealias RequestRetryCompletion = @Sendable (_ shouldRetry: Bool, _ time
 
 /// A type that decides whether failed requests are retried.
 ///
+/// ```swift
+/// struct ThreeRetries: RequestRetrier {
+///     func should(
+///         _ manager: SessionManager, retry request: Request, with error: any Error,
+///         completion: @escaping RequestRetryCompletion
+///     ) {
+///         completion(request.retryCount < 3, 1)
+///     }
+/// }
+///
+/// session.retrier = ThreeRetries()
+/// ```
+///
 /// A session has at most one retrier, ``SessionManager/retrier``. It is called for each failed attempt, including
 /// attempts whose validation failed. The call runs on the request's own queue. It is not called for a cancelled
 /// request, nor for a retry that failed because its adapter threw.

@@ -80,6 +80,12 @@ public final class SessionDelegate: Sendable {
 
     /// Decides about each redirect. Default: the redirect to its `Location` is followed. An attempt that follows more
     /// than 16 redirects fails, with or without a closure.
+    ///
+    /// ```swift
+    /// session.delegate.taskWillPerformHTTPRedirection = { _, _, response, newRequest in
+    ///     newRequest.url?.host == response.url?.host ? newRequest : nil
+    /// }
+    /// ```
     @preconcurrency
     public var taskWillPerformHTTPRedirection: Redirection? {
         get { read { $0.redirection } }

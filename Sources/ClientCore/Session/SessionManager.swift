@@ -6,6 +6,23 @@ package import NetworkReachability
 
 /// A session, which creates requests and retains them while they run.
 ///
+/// ```swift
+/// final class NotesClient: Sendable {
+///     private let session: SessionManager
+///
+///     init() {
+///         let configuration = URLSessionConfiguration.default
+///         configuration.httpAdditionalHeaders = SessionManager.defaultHTTPHeaders
+///         configuration.timeoutIntervalForRequest = 20
+///         session = SessionManager(configuration: configuration)
+///     }
+///
+///     func notes() async throws -> String {
+///         try await session.request("https://example.com/notes").validate().string
+///     }
+/// }
+/// ```
+///
 /// Releasing the last reference to a session ends its requests, and their handlers receive
 /// ``AFError/sessionDeinitialized``. So retain a session in a property or a global constant until its requests have
 /// ended: an optimized build releases a local variable after its last use. All functions may be called from any thread.
@@ -197,6 +214,14 @@ public final class SessionManager: Sendable {
     /// This is a property of the session, because the property of Foundation's `URLSessionConfiguration` with the same
     /// name cannot be set on Linux. Apple's version waits before the first attempt. This version sends the first
     /// attempt without waiting, because the kernel refuses it immediately if there is no path.
+    ///
+    /// ```swift
+    /// session.waitsForConnectivity = true
+    /// session.requestOptions.totalTimeout = 600
+    /// // If there is no network, this request waits for one, for up to 10 minutes.
+    /// let data = try await session.request("https://example.com/notes").validate().data
+    /// print(data.count)
+    /// ```
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
@@ -251,6 +276,14 @@ public final class SessionManager: Sendable {
     ///
     /// This function does not throw. If the request is invalid, its handlers receive the error.
     ///
+    /// ```swift
+    /// session.request(
+    ///     "https://example.com/orders", method: .post, parameters: ["product": 17], encoding: JSONEncoding.default
+    /// )
+    /// .validate()
+    /// .responseJSON { response in print(response.result) }
+    /// ```
+    ///
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `GET`.
@@ -277,6 +310,13 @@ public final class SessionManager: Sendable {
     ///
     /// The `timeoutInterval` of the `URLRequest` is the idle timeout: the maximum time, in seconds, without a byte in
     /// either direction. The value 60, Foundation's default, selects the session's idle timeout.
+    ///
+    /// ```swift
+    /// var urlRequest = URLRequest(url: URL(string: "https://example.com/notes/1")!)
+    /// urlRequest.httpMethod = "PUT"
+    /// urlRequest.httpBody = Data("a note".utf8)
+    /// session.request(urlRequest).validate().response { print($0.response?.statusCode ?? 0) }
+    /// ```
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
         start(RequestPlan(urlRequest))

@@ -5,6 +5,14 @@ internal import NetwatchTransport
 
 /// A TCP connection that sends and receives raw bytes.
 ///
+/// ```swift
+/// let stream = session.stream(withHostName: "example.com", port: 7)
+/// try await stream.write(Data("hello".utf8))
+/// stream.closeWrite()
+/// let (data, isAtEnd) = try await stream.readData(maxLength: 4096, timeout: 10)
+/// print(data.count, isAtEnd)
+/// ```
+///
 /// Reads run one after another, in the order of the calls. The same applies to writes. Reads and writes do not wait for
 /// each other. The stream receives bytes only while a read is pending. If the peer sends more than the reads ask for,
 /// it must wait. TLS is not supported.

@@ -1,6 +1,17 @@
 /// What a server must prove before a request is sent to it. The cases are those of Alamofire 4.
 ///
 /// Requests under equal policies share connections.
+///
+/// ```swift
+/// let policies: [String: ServerTrustPolicy] = [
+///     "api.example.com": .pinPublicKeys(
+///         publicKeys: [try Certificate(contentsOf: certificateURL).publicKey],
+///         validateCertificateChain: true,
+///         validateHost: true
+///     )
+/// ]
+/// let session = SessionManager(serverTrustPolicyManager: ServerTrustPolicyManager(policies: policies))
+/// ```
 public enum ServerTrustPolicy: Hashable, Sendable {
     /// A certificate authority that this system trusts must have issued the server's certificate. If `validateHost` is
     /// true, the certificate must also name the host. Hosts without a policy are evaluated in this way, with

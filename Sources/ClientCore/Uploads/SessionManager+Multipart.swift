@@ -22,6 +22,21 @@ extension SessionManager {
 
     /// Uploads a form (RFC 7578).
     ///
+    /// ```swift
+    /// session.upload(
+    ///     multipartFormData: { form in
+    ///         form.append(Data("Ada".utf8), withName: "name")
+    ///         form.append(photoURL, withName: "photo")
+    ///     },
+    ///     to: "https://example.com/members"
+    /// ) { result in
+    ///     switch result {
+    ///     case .success(let request, _, _): request.validate().responseString { print($0.result) }
+    ///     case .failure(let error): print(error.localizedDescription)
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Parameters:
     ///   - multipartFormData: Adds the parts. Called once, on a background thread.
     ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary file.

@@ -4,6 +4,13 @@ internal import FoundationNetworking
 extension SessionManager {
     /// Uploads data. No `Content-Type` is added.
     ///
+    /// ```swift
+    /// let order = Data(#"{"product":17}"#.utf8)
+    /// let headers = ["Content-Type": "application/json"]
+    /// let upload = session.upload(order, to: "https://example.com/orders", headers: headers)
+    /// print(try await upload.validate().string)
+    /// ```
+    ///
     /// - Parameters:
     ///   - data: The body.
     ///   - url: An absolute `http` or `https` URL.
@@ -29,6 +36,13 @@ extension SessionManager {
     ///
     /// The file is read while it is sent, so it must not change until the request has ended. If its length changes, the
     /// request fails.
+    ///
+    /// ```swift
+    /// session.upload(fileURL, to: "https://example.com/photos/1", method: .put)
+    ///     .uploadProgress { print($0.fractionCompleted) }
+    ///     .validate()
+    ///     .response { print($0.error?.localizedDescription ?? "done") }
+    /// ```
     ///
     /// - Parameters:
     ///   - fileURL: A regular file.

@@ -11,6 +11,15 @@ extension DataRequest {
     ///
     /// Checks run in the order in which they were added, until one fails. The error of this check becomes the request's
     /// error, and the retrier may be called with it.
+    ///
+    /// ```swift
+    /// struct MissingVersion: Error {}
+    ///
+    /// session.request("https://example.com/notes").validate { _, response, _ in
+    ///     response.value(forHTTPHeaderField: "X-Version") == nil ? .failure(MissingVersion()) : .success
+    /// }
+    /// .responseData { print($0.result) }
+    /// ```
     @discardableResult
     @preconcurrency
     public func validate(_ validation: @escaping Validation) -> Self {
@@ -42,6 +51,14 @@ extension DataRequest {
 
     /// Fails the request if the status of its response is not in 200..<300, or if the request's `Accept` does not match
     /// the response's content type.
+    ///
+    /// ```swift
+    /// do {
+    ///     print(try await session.request("https://example.com/notes").validate().string)
+    /// } catch AFError.responseValidationFailed(reason: .unacceptableStatusCode(let status)) {
+    ///     print("the server responded with \(status)")
+    /// }
+    /// ```
     @discardableResult
     public func validate() -> Self {
         validate { _, response, _ in

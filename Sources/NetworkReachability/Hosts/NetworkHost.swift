@@ -1,6 +1,15 @@
 internal import NetwatchEventLoop
 
 /// A host whose reachability can be watched: a host name or an address literal.
+///
+/// ```swift
+/// do {
+///     let host = try NetworkHost(validating: "https://example.com")
+///     print(host)
+/// } catch {
+///     print(error)  // `https://example.com` is not a valid host: it is a URL; give only the host
+/// }
+/// ```
 public struct NetworkHost: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         case address(IPAddress)

@@ -3,6 +3,12 @@ public import NetwatchEventLoop
 /// The properties of the connections whose path is watched, as far as they affect routing.
 ///
 /// Policy rules may route packets by these properties. Set the same values here that the connections will have.
+///
+/// ```swift
+/// var options = PathOptions()
+/// options.interface = "wwan0"
+/// for await status in monitor.statuses(of: .host(host), options: options) { print(status) }
+/// ```
 public struct PathOptions: Hashable, Sendable {
     /// The firewall mark (`SO_MARK`). Default: `nil`, no mark.
     ///

@@ -3,6 +3,16 @@ internal import NetwatchEventLoop
 
 /// A listener for changes of the reachability of one host, or of the network in general.
 ///
+/// ```swift
+/// // A global constant, or a property.
+/// let manager = NetworkReachabilityManager(host: "example.com")
+///
+/// manager?.listener = { status in
+///     print("example.com is \(status)")
+/// }
+/// manager?.startListening()
+/// ```
+///
 /// The status says whether a packet to the host could leave this machine. It does not say whether the host would
 /// respond. Therefore do not check the status before you send. Send, and use the status to explain a failure or to
 /// decide when to retry.
@@ -102,6 +112,12 @@ public final class NetworkReachabilityManager: Sendable {
 
     /// The statuses as a sequence, starting with the current one. Each differs from the previous one. A slow reader
     /// gets only the newest one. Each access returns an independent sequence.
+    ///
+    /// ```swift
+    /// for await status in manager.statuses where status == .notReachable {
+    ///     print(manager.pathStatus.reason?.rawValue ?? "")
+    /// }
+    /// ```
     public var statuses: ReachabilityStatuses {
         ReachabilityStatuses(paths: paths)
     }

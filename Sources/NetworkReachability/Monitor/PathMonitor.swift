@@ -5,6 +5,13 @@ internal import Synchronization
 
 /// A monitor of the paths that the kernel would choose to hosts.
 ///
+/// ```swift
+/// let host = try NetworkHost(validating: "example.com")
+/// for await status in PathMonitor.shared.statuses(of: .host(host)) {
+///     print(status.isReachable, status.path?.interfaceName ?? "no path", status.reason?.rawValue ?? "")
+/// }
+/// ```
+///
 /// A kernel notification (rtnetlink(7)) shows that something may have changed. The monitor then asks the kernel for the
 /// path to each affected address, and checks the carrier of its interface and its source address. It sends no packets
 /// except DNS queries for watched names. An instance owns one thread and two netlink sockets, and needs no privileges.
@@ -105,6 +112,14 @@ public final class PathMonitor: Sendable {
     }
 
     /// Starts watching a target.
+    ///
+    /// ```swift
+    /// let watch = monitor.watch(.general) { status in
+    ///     print(status.isReachable ? "online" : "offline")
+    /// }
+    /// // Later, or by releasing the watch:
+    /// watch.cancel()
+    /// ```
     ///
     /// - Parameters:
     ///   - target: The target to watch.

@@ -2,6 +2,14 @@ internal import NetwatchEventLoop
 
 /// A watch of one target that also probes its path. It lasts until it is cancelled or released.
 ///
+/// ```swift
+/// let validator = PathValidator(target: .host(host), probe: TCPProbe(port: 22)) { result in
+///     print(result.status.isReachable, result.validation)
+/// }
+/// // Later:
+/// validator.cancel()
+/// ```
+///
 /// A probe runs in these cases:
 /// - when the target becomes reachable, and when its path changes (``PathStatus/pathGeneration``);
 /// - after a result ``PathValidation/valid``: again after the interval, ±10 %;

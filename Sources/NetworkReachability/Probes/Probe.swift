@@ -4,6 +4,17 @@
 /// unreachable, because a network that drops the probe's packets may carry other packets.
 ///
 /// A custom probe should connect as the programs do for which the path is watched. It must limit its duration and the amount of data that it reads.
+///
+/// ```swift
+/// struct WebProbe: Probe {
+///     let name = "tcp 443 or 80"
+///
+///     func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
+///         let result = await TCPProbe(port: 443).run(to: host, over: path)
+///         return result.validation == .valid ? result : await TCPProbe(port: 80).run(to: host, over: path)
+///     }
+/// }
+/// ```
 public protocol Probe: Sendable {
     /// The name of the probe in messages and machine-readable output, such as `tcp 443` or `https`.
     var name: String { get }

@@ -2,6 +2,12 @@ internal import NetwatchEventLoop
 
 /// A probe that makes a TCP connection and closes it immediately, without sending data over it.
 ///
+/// ```swift
+/// for await result in PathMonitor.shared.validatedStatuses(of: .host(host), by: TCPProbe(port: 443)) {
+///     print(result.status, result.validation, result.probe?.latency ?? .zero)
+/// }
+/// ```
+///
 /// The probe connects to the path's destination as programs do: the kernel chooses the route. Only an interface and a
 /// source address that ``PathOptions`` require are bound. The sockets belong to the network namespace of the process.
 ///

@@ -5,6 +5,14 @@ extension DataRequest {
     /// Stores the request in a queue if it fails because its host cannot be reached, and finishes it with the response
     /// that the queue receives later. Uploads of data, files, streams and multipart bodies can be stored, too.
     ///
+    /// ```swift
+    /// session.request("https://example.com/orders", method: .post, headers: ["Idempotency-Key": "order-4711"])
+    ///     .queueIfOffline(queue)
+    ///     .onQueued { print("stored as \($0.id)") }
+    ///     .validate()
+    ///     .responseData { print($0.result) }
+    /// ```
+    ///
     /// Retriers are called first. If none retries the request, the queue stores the request as it was before
     /// adaptation, and a copy of its body. ``OfflineQueue`` sends it through its own session, with that session's
     /// adapter. When the request is on disk, ``ClientCore/Request/onQueued(queue:_:)`` is called and the request's

@@ -6,6 +6,10 @@ extension SessionManager {
     /// Stores requests of this session in a queue if they fail because their host cannot be reached; see
     /// ``ClientCore/DataRequest/queueIfOffline(_:_:)``. Downloads to files are not stored.
     ///
+    /// ```swift
+    /// session.queuesFailedRequests(in: queue) { urlRequest in urlRequest.httpMethod != "GET" }
+    /// ```
+    ///
     /// Each request that is created after this call gets an idempotency key before it is first sent, if its method is
     /// not idempotent and it has no key. All attempts of a request carry the same key.
     ///
@@ -28,6 +32,14 @@ extension SessionManager {
     }
 
     /// Returns a session whose requests are stored in a queue before they are sent, and then sent by the queue.
+    ///
+    /// ```swift
+    /// // Retain the session, for example in a property.
+    /// let session = SessionManager.background(queue: queue, options: EnqueueOptions(isFIFO: true))
+    /// session.request("https://example.com/orders", method: .post, parameters: ["product": 17])
+    ///     .validate()
+    ///     .responseData { print($0.result) }
+    /// ```
     ///
     /// It is similar to a background session on Apple's platforms: a request survives the end of the process. Its
     /// handlers are called as ``ClientCore/DataRequest/queueIfOffline(_:_:)`` describes. An adapter of the returned

@@ -2,6 +2,12 @@ public import ClientCore
 
 /// A credential that a queue adds to requests at each attempt, and the origins to which it may be sent.
 ///
+/// ```swift
+/// let credential = try QueueCredential(origins: ["https://*.example.com"]) {
+///     .bearer(try String(contentsOf: tokenURL, encoding: .utf8))
+/// }
+/// ```
+///
 /// The queue stores only the name under which the credential is registered; see ``OfflineQueue/register(_:as:)``.
 public struct QueueCredential: Sendable {
     enum Provider: Sendable {

@@ -4,6 +4,14 @@ public import Foundation
 extension OfflineQueue {
     /// Appends a piece to an upload. A piece at offset 0 starts the upload.
     ///
+    /// ```swift
+    /// var size: Int64 = 0
+    /// while let piece = try file.read(upToCount: 1 << 20), !piece.isEmpty {
+    ///     size = try await queue.appendToBody("video-1", piece, at: size)
+    /// }
+    /// let body = QueueRequest.Body.staged(id: "video-1", size: size)
+    /// ```
+    ///
     /// There are at most 64 uploads, and their bytes count against ``QueueLimits/bytes``. The queue removes an upload
     /// that has received no piece, not even an empty one, for a certain time:
     /// - ten minutes, normally;

@@ -6,6 +6,12 @@ extension OfflineQueue {
     /// The wait also ends at the time limit, when the caller's task is cancelled and when the queue stops. The returned
     /// request may then be unfinished.
     ///
+    /// ```swift
+    /// let receipt = try await queue.enqueue(request)
+    /// let details = try await queue.result(of: receipt.id, within: .seconds(30))
+    /// if details?.summary.state == .delivered { print(details?.response?.status ?? 0) }
+    /// ```
+    ///
     /// - Parameters:
     ///   - id: The request's id.
     ///   - limit: The maximum time to wait. Default `nil`: no limit.

@@ -6,6 +6,15 @@ extension OfflineQueue {
     /// ``HoldReason/auth``. This call releases the requests that are held for this name, and so does every later call
     /// with the same name.
     ///
+    /// ```swift
+    /// let credential = try QueueCredential(.bearer(token), origins: ["https://api.example.com"])
+    /// try await queue.register(credential, as: "api")
+    ///
+    /// var options = EnqueueOptions()
+    /// options.credential = "api"
+    /// let receipt = try await queue.enqueue(request, options: options)
+    /// ```
+    ///
     /// - Parameters:
     ///   - credential: The credential.
     ///   - name: The name to which ``EnqueueOptions/credential`` refers.

@@ -5,6 +5,11 @@ internal import NetwatchEventLoop
 extension OfflineQueue {
     /// Stores a request on disk. The queue sends it as soon as its lane allows.
     ///
+    /// ```swift
+    /// let receipt = try await queue.enqueue(request, options: EnqueueOptions(lane: "readings", isFIFO: true))
+    /// if receipt.isNew { print(receipt.id, receipt.idempotencyKey ?? "no key") }
+    /// ```
+    ///
     /// Cancelling the task has an effect only while the call waits for room (``FullQueuePolicy/block``).
     ///
     /// - Throws: ``QueueError`` if the request is refused or cannot be written. After `storeFailed` and `storeUnusable`
@@ -49,6 +54,15 @@ extension OfflineQueue {
     }
 
     /// Stores a request on disk, tries it immediately and returns the result of the first attempt.
+    ///
+    /// ```swift
+    /// switch try await queue.send(request) {
+    /// case .delivered(_, let status, let body): print(status, String(decoding: body, as: UTF8.self))
+    /// case .queued(let id, let reason): print("\(id) waits: \(reason)")
+    /// case .dead(let id, let reason): print("\(id) was given up: \(reason)")
+    /// case .dropped: break  // only with `FullQueuePolicy.dropNewest`
+    /// }
+    /// ```
     ///
     /// In the following cases the request stays in the queue without an immediate attempt, and the result is
     /// ``SendResult/queued(id:reason:)`` with the reason:

@@ -29,6 +29,11 @@ extension OfflineQueue {
 
     /// Retries all matching requests in the same way as ``retry(_:newKey:)``.
     ///
+    /// ```swift
+    /// let result = try await queue.retry(matching: RequestFilter(states: [.dead], host: "example.com"))
+    /// print("\(result.done) requests are tried again")
+    /// ```
+    ///
     /// - Parameters:
     ///   - filter: The requests to retry. If `states` is `nil`: `held` and `dead` requests.
     ///   - newKey: Whether each request gets a new idempotency key. Default `false`.

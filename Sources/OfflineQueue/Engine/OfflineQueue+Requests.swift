@@ -5,6 +5,15 @@ internal import NetwatchEventLoop
 extension OfflineQueue {
     /// Returns one page of requests: unfinished ones in queue order, then finished ones, newest first.
     ///
+    /// ```swift
+    /// var query = RequestQuery(states: [.pending, .held])
+    /// repeat {
+    ///     let page = try await queue.list(query)
+    ///     for request in page.requests { print(request.id, request.state, request.lastError ?? "") }
+    ///     query.after = page.next
+    /// } while query.after != nil
+    /// ```
+    ///
     /// - Throws: ``QueueError`` of the store.
     public func list(_ query: RequestQuery = RequestQuery()) async throws -> RequestPage {
         let page = try await store.page(query)
@@ -138,6 +147,12 @@ extension OfflineQueue {
     /// Pauses the whole queue or some lanes: no attempt starts there until ``resume(host:lane:)``.
     ///
     /// Without arguments, the whole queue is paused. A pause survives a restart. Requests in flight are not affected.
+    ///
+    /// ```swift
+    /// try await queue.pause(host: "example.com")
+    /// // Later:
+    /// try await queue.resume(host: "example.com")
+    /// ```
     ///
     /// - Parameters:
     ///   - host: The host of the lanes to pause. Default `nil`: all hosts.

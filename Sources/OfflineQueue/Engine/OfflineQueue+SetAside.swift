@@ -3,6 +3,14 @@ internal import Dispatch
 extension OfflineQueue {
     /// Moves a damaged store away and exports its readable requests.
     ///
+    /// ```swift
+    /// if let moved = try await OfflineQueue.setAside(directory: "/var/lib/myapp/queue") {
+    ///     let queue = try await OfflineQueue(configuration: .init(directory: "/var/lib/myapp/queue"))
+    ///     let result = try await queue.importRequests(from: moved.salvage.path)
+    ///     print(moved.reason, result)
+    /// }
+    /// ```
+    ///
     /// The database and the bodies are moved to a new directory `damaged-TIME` in the queue's directory. The export is
     /// written there, too; ``importRequests(from:)`` accepts it. Nothing is deleted. When the queue is opened the next
     /// time, it has an empty store.

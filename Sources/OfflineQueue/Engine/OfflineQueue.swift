@@ -4,6 +4,16 @@ internal import NetwatchEventLoop
 
 /// A queue that stores HTTP requests on disk until they are delivered.
 ///
+/// ```swift
+/// let queue = try await OfflineQueue(configuration: .init(directory: "/var/lib/myapp/queue"))
+/// try await queue.start()
+/// let receipt = try await queue.enqueue(
+///     QueueRequest(method: "POST", url: "https://example.com/orders", body: Data(#"{"product":17}"#.utf8))
+/// )
+/// print(receipt.id)  // The request is on disk now.
+/// await queue.stop()
+/// ```
+///
 /// When ``enqueue(_:options:)`` returns, the request survives a crash and a power loss. The queue sends the request as
 /// soon as its host is reachable. It repeats failed attempts with the same idempotency key until the request is
 /// delivered or given up.
@@ -13,6 +23,13 @@ internal import NetwatchEventLoop
 /// All methods may be called from any task. No method blocks a thread of the cooperative pool.
 public actor OfflineQueue {
     /// The settings of a queue.
+    ///
+    /// ```swift
+    /// var configuration = OfflineQueue.Configuration(directory: "/var/lib/myapp/queue")
+    /// configuration.limits.bytes = 256 << 20
+    /// configuration.rates = [try RateLimit(10, to: "api.example.com")]
+    /// let queue = try await OfflineQueue(configuration: configuration)
+    /// ```
     public struct Configuration: Hashable, Sendable {
         /// The path of the queue's directory.
         ///

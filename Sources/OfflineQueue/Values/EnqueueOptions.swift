@@ -2,6 +2,12 @@ public import ClientCore
 public import Foundation
 
 /// Options for enqueuing a request. The defaults never lose data.
+///
+/// ```swift
+/// var options = EnqueueOptions(lane: "readings", isFIFO: true)
+/// options.timeToLive = .seconds(3600)
+/// options.tag = "readings"
+/// ```
 public struct EnqueueOptions: Hashable, Sendable {
     /// The request's id: 1 to 255 bytes of printable ASCII. Default `nil`: a new UUIDv7.
     ///

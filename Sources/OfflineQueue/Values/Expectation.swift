@@ -2,6 +2,11 @@ internal import Foundation
 internal import NetwatchTransport
 
 /// The responses that count as a successful delivery of a request.
+///
+/// ```swift
+/// var options = EnqueueOptions()
+/// options.expectation = Expectation(statuses: [200...204], contentType: "application/json")
+/// ```
 public struct Expectation: Hashable, Sendable {
     /// The statuses that count as success: 1 to 32 ranges within 200 to 599. Default 200 to 299.
     public var statuses: [ClosedRange<Int>]

@@ -1,6 +1,15 @@
 public import Foundation
 
 /// An HTTP request to enqueue.
+///
+/// ```swift
+/// let request = QueueRequest(
+///     method: "POST",
+///     url: "https://example.com/orders",
+///     headers: [.init(name: "Content-Type", value: "application/json")],
+///     body: Data(#"{"product":17}"#.utf8)
+/// )
+/// ```
 public struct QueueRequest: Hashable, Sendable {
     /// A header line.
     public struct Header: Hashable, Sendable {

@@ -3,6 +3,12 @@ public import NetworkReachability
 
 /// The conditions of the network and the time of day under which a request is sent.
 ///
+/// ```swift
+/// var options = EnqueueOptions()
+/// options.constraints.isUnmetered = true
+/// options.constraints.window = try DailyWindow(parsing: "22:00-06:00 Europe/Berlin")
+/// ```
+///
 /// The request waits until all of its constraints are met, and so do the other requests of its lane. If one is no
 /// longer met during an attempt, the queue ends the attempt, unless the request must not be sent twice. Such an attempt
 /// is not counted.

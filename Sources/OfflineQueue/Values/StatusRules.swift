@@ -1,5 +1,11 @@
 /// The statuses of responses after which a request is retried or given up, in place of the usual meaning of the status.
 ///
+/// ```swift
+/// var options = EnqueueOptions()
+/// // A 404 of this server is temporary, and a 500 is not.
+/// options.statusRules = StatusRules(retry: [404...404], dead: [500...500])
+/// ```
+///
 /// The article <doc:WhatFailuresMean> has the usual meanings. A status that neither list contains keeps its meaning.
 ///
 /// The lists do not apply to a response that meets ``EnqueueOptions/expectation``, nor to one that is treated as a captive

@@ -2,6 +2,11 @@ package import Foundation
 
 /// A URL that receives the outcome of a request when the request ends.
 ///
+/// ```swift
+/// var options = EnqueueOptions()
+/// options.onDone = Webhook(url: "https://example.com/outcomes")
+/// ```
+///
 /// The queue sends the outcome in a POST request with a JSON object. This POST request is stored in the transaction
 /// that ends the reported request, so a crash does not lose it. It is then an ordinary request of the queue, with a
 /// lane, retries and the default time to live. Its idempotency key identifies the end that it reports, so the server
