@@ -1,9 +1,8 @@
-public import Dispatch
 public import Foundation
 public import FoundationNetworking
 
-/// A request whose response body is written to a file.
-public final class DownloadRequest: Request, @unchecked Sendable {
+/// A request whose response body is written to a file. ``BodyRequest`` declares its handlers and checks.
+public final class DownloadRequest: BodyRequest<URL>, @unchecked Sendable {
     // This class must not have stored properties; see the comment in `Request` on `@unchecked Sendable`.
 
     /// Whether missing directories are created, and an existing file is replaced, when the file is moved.
@@ -41,11 +40,6 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         }
     }
 
-    /// The number of received bytes of the response body, and its total size. Bytes count as they are sent over the
-    /// network, before decoding. If the download is resumed, the bytes of the earlier attempts count, too. The total is
-    /// -1 while it is unknown.
-    public var progress: Progress { core.downloadProgress.progress }
-
     /// Data with which ``SessionManager/download(resumingWith:to:)`` resumes the download. Set when the request has
     /// failed, if the server supports resuming; otherwise `nil`.
     public var resumeData: Data? { core.snapshot.now.resumeData }
@@ -69,67 +63,5 @@ public final class DownloadRequest: Request, @unchecked Sendable {
     @discardableResult
     public func cancel(createResumeData: Bool) -> Self {
         cancel(producingResumeData: createResumeData)
-    }
-
-    /// Sets a closure that is called repeatedly while the response arrives. A second call replaces the closure.
-    ///
-    /// - Parameters:
-    ///   - queue: The queue that the closure is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``. While the queue is busy, several updates are merged into one call.
-    ///   - closure: Receives the request's ``progress``.
-    @discardableResult
-    @preconcurrency
-    public func downloadProgress(
-        queue: DispatchQueue? = nil,
-        closure: @escaping @Sendable (Progress) -> Void
-    ) -> Self {
-        core.downloadProgress.setClosure(on: queue ?? completionQueue, closure)
-        return self
-    }
-
-    // MARK: Handlers
-
-    /// Adds a handler for the response, whether the request succeeds or fails.
-    ///
-    /// Handlers are called in the order in which they were added. A handler that is added after the request has
-    /// finished is also called.
-    ///
-    /// - Parameters:
-    ///   - queue: The queue that the handler is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``.
-    ///   - completionHandler: Called exactly once.
-    @discardableResult
-    @preconcurrency
-    public func response(
-        queue: DispatchQueue? = nil,
-        completionHandler: @escaping @Sendable (DefaultDownloadResponse) -> Void
-    ) -> Self {
-        let queue = queue ?? completionQueue
-        whenFinished { outcome in
-            let response = DefaultDownloadResponse(outcome)
-            queue.async { completionHandler(response) }
-        }
-        return self
-    }
-
-    /// Waits for the response, whether the request succeeds or fails. Cancelling the waiting task cancels the
-    /// request.
-    public func response() async -> DefaultDownloadResponse {
-        await finished { DefaultDownloadResponse($0) }
-    }
-}
-
-extension DefaultDownloadResponse {
-    fileprivate init(_ outcome: RequestOutcome) {
-        self.init(
-            request: outcome.request,
-            response: outcome.response,
-            temporaryURL: outcome.body.temporaryURL,
-            destinationURL: outcome.body.destinationURL,
-            resumeData: outcome.body.resumeData,
-            error: outcome.error,
-            timeline: outcome.clock.timeline,
-            metrics: outcome.metrics?.value
-        )
     }
 }

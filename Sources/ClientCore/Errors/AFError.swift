@@ -131,7 +131,7 @@ public enum AFError: Error {
     case parameterEncodingFailed(reason: ParameterEncodingFailureReason)
     /// The multipart body cannot be created.
     case multipartEncodingFailed(reason: MultipartEncodingFailureReason)
-    /// ``DataRequest/validate()`` or another validation rejected the response.
+    /// ``BodyRequest/validate()`` or another validation rejected the response.
     case responseValidationFailed(reason: ResponseValidationFailureReason)
     /// The response cannot be serialized.
     case responseSerializationFailed(reason: ResponseSerializationFailureReason)

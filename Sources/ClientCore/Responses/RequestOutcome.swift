@@ -25,4 +25,10 @@ struct ResponseBody: Sendable {
     var destinationURL: URL?
     /// The resume data, with which the download can be continued later.
     var resumeData: Data?
+
+    /// The file at its current location.
+    var file: URL? { destinationURL ?? temporaryURL }
+
+    /// Returns the body as serializers receive it: the data, or the file.
+    func content<Content>(as type: Content.Type) -> Content? { data as? Content ?? file as? Content }
 }

@@ -3,62 +3,31 @@ internal import FoundationNetworking
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 
-extension DataResponse: CustomStringConvertible {
-    /// `SUCCESS: ` and the value, or `FAILURE: ` and the error. In text and decoded JSON, secrets are replaced as in
+extension BodyResponse: CustomStringConvertible {
+    /// `SUCCESS: ` and the value, or `FAILURE: ` and the error. Without a serialized value, `SUCCESS: ` and the size of
+    /// the body in memory, or the path of the file. In text and decoded JSON, secrets are replaced as in
     /// ``debugDescription``.
-    public var description: String { result.text(response) }
+    public var description: String {
+        guard Value.self == Void.self, result.isSuccess else { return result.text(response) }
+        let data = parts.body.data.map { "\($0.count) bytes" } ?? "no data"
+        return "SUCCESS: \(isFile ? parts.body.file?.path ?? "no file" : data)"
+    }
+
+    private var isFile: Bool { Content.self == URL.self }
 }
 
-extension DataResponse: CustomDebugStringConvertible {
-    /// The request, the response, their bodies, the result and the timeline.
+extension BodyResponse: CustomDebugStringConvertible {
+    /// The request, the response, their bodies or the downloaded file, the result and the timeline.
     ///
     /// Text bodies and the result are truncated to 2000 bytes. Other bodies are replaced by their size. The header
     /// fields of the request are omitted, because they may contain credentials. Secrets in the URL, in the header
     /// fields of the response, and in bodies that are forms or JSON are replaced by `REDACTED`. JSON that is incomplete
     /// or invalid, other bodies, and values of the program's own types are shown as they are.
     public var debugDescription: String {
-        let body = ["[Response Body]: \(BodyText.of(data, contentType: response?.contentType))"]
+        let response = response
+        let data = BodyText.of(parts.body.data, contentType: response?.contentType)
+        let body = isFile ? Sections.files(parts.body) : ["[Response Body]: \(data)"]
         return Sections(request, response, body, description, timeline).text
-    }
-}
-
-extension DownloadResponse: CustomStringConvertible {
-    /// `SUCCESS: ` and the value, or `FAILURE: ` and the error. In text and decoded JSON, secrets are replaced as in
-    /// ``debugDescription``.
-    public var description: String { result.text(response) }
-}
-
-extension DownloadResponse: CustomDebugStringConvertible {
-    /// The request and its body, the head of the response, the files, the result and the timeline.
-    ///
-    /// The result is truncated to 2000 bytes, and so is the request's body if it is text. Any other body is replaced by
-    /// its size. The header fields of the request are omitted, because they may contain credentials. Secrets are
-    /// replaced as in the debug description of a ``DataResponse``.
-    public var debugDescription: String {
-        let files = Sections.files(temporaryURL, destinationURL, resumeData)
-        return Sections(request, response, files, description, timeline).text
-    }
-}
-
-extension DefaultDataResponse: CustomStringConvertible, CustomDebugStringConvertible {
-    /// `SUCCESS: ` and the size of the body, or `FAILURE: ` and the error.
-    public var description: String { error.resultText(data.map { "\($0.count) bytes" } ?? "no data") }
-
-    /// The same as the debug description of a ``DataResponse``.
-    public var debugDescription: String {
-        let body = ["[Response Body]: \(BodyText.of(data, contentType: response?.contentType))"]
-        return Sections(request, response, body, description, timeline).text
-    }
-}
-
-extension DefaultDownloadResponse: CustomStringConvertible, CustomDebugStringConvertible {
-    /// `SUCCESS: ` and the path of the file, or `FAILURE: ` and the error.
-    public var description: String { error.resultText((destinationURL ?? temporaryURL)?.path ?? "no file") }
-
-    /// The same as the debug description of a ``DownloadResponse``.
-    public var debugDescription: String {
-        let files = Sections.files(temporaryURL, destinationURL, resumeData)
-        return Sections(request, response, files, description, timeline).text
     }
 }
 
@@ -71,12 +40,6 @@ extension Result {
             return "SUCCESS: \(secrets.replacingKnownSecrets(in: value))"
         }
         return "SUCCESS: \(secrets.replacingKnownSecrets(in: text, contentType: response?.contentType))"
-    }
-}
-
-extension Optional where Wrapped == any Error {
-    fileprivate func resultText(_ success: String) -> String {
-        map { "FAILURE: \($0)" } ?? "SUCCESS: \(success)"
     }
 }
 
@@ -106,11 +69,11 @@ private struct Sections {
     }
 
     /// Returns the lines about the files of a download.
-    static func files(_ temporary: URL?, _ destination: URL?, _ resumeData: Data?) -> [String] {
+    static func files(_ body: ResponseBody) -> [String] {
         [
-            "[TemporaryURL]: \(temporary?.path ?? "none")",
-            "[DestinationURL]: \(destination?.path ?? "none")",
-            "[ResumeData]: \(resumeData.map { "\($0.count) bytes" } ?? "none")",
+            "[TemporaryURL]: \(body.temporaryURL?.path ?? "none")",
+            "[DestinationURL]: \(body.destinationURL?.path ?? "none")",
+            "[ResumeData]: \(body.resumeData.map { "\($0.count) bytes" } ?? "none")",
         ]
     }
 

@@ -58,6 +58,11 @@ extension Result where Failure == any Error {
         self.init(catching: value)
     }
 
+    /// Creates a failure with an error, or a success with a value if the error is `nil`.
+    init(_ error: (any Error)?, _ value: () -> Success) {
+        self = error.map(Result.failure) ?? .success(value())
+    }
+
     /// Returns the result with a transformed value, or with the error that `transform` throws.
     ///
     /// - Parameter transform: Transforms the value. Not called for a failure, which is returned unchanged.

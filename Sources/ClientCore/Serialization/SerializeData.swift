@@ -2,7 +2,7 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Returns the body of a response, as ``DataRequest/responseData(queue:completionHandler:)`` does. Custom
+    /// Returns the body of a response, as ``BodyRequest/responseData(queue:completionHandler:)`` does. Custom
     /// serializers can call this function.
     ///
     /// - Parameters:
@@ -28,21 +28,12 @@ extension Request {
     }
 }
 
-extension DataRequest {
+extension BodyRequest {
     /// Returns a serializer that returns the body unchanged; see
     /// ``Request/serializeResponseData(response:data:error:)``.
-    public static func dataResponseSerializer() -> DataResponseSerializer<Data> { bodySerializer }
-
-    private static let bodySerializer: DataResponseSerializer<Data> = .ofContent { response, data, error in
-        Request.serializeResponseData(response: response, data: data, error: error)
-    }
-}
-
-extension DownloadRequest {
-    /// Returns a serializer that reads the file; otherwise like ``DataRequest/dataResponseSerializer()``.
-    public static func dataResponseSerializer() -> DownloadResponseSerializer<Data> {
-        DownloadResponseSerializer {
-            Request.serializeResponseData(response: $0, data: $1, error: nil)
+    public static func dataResponseSerializer() -> BodySerializer<Data, Content> {
+        .ofBytes { response, data, error in
+            Request.serializeResponseData(response: response, data: data, error: error)
         }
     }
 }

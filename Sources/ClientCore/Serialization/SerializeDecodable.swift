@@ -67,7 +67,7 @@ extension Request {
     }
 }
 
-extension DataRequest {
+extension BodyRequest {
     /// Returns a serializer that decodes a value; see
     /// ``Request/serializeResponseDecodable(of:decoder:response:data:error:)``.
     ///
@@ -78,32 +78,14 @@ extension DataRequest {
     public static func decodableResponseSerializer<T: Decodable & SendableMetatype>(
         of type: T.Type = T.self,
         decoder: any DataDecoder = JSONDecoder()
-    ) -> DataResponseSerializer<T> {
-        .ofContent { response, data, error in
+    ) -> BodySerializer<T, Content> {
+        .ofBytes { response, data, error in
             Request.serializeResponseDecodable(
                 decoder: decoder,
                 response: response,
                 data: data,
                 error: error
             )
-        }
-    }
-}
-
-extension DownloadRequest {
-    /// Returns a serializer that decodes a value from the file; otherwise like
-    /// ``DataRequest/decodableResponseSerializer(of:decoder:)``.
-    ///
-    /// - Parameters:
-    ///   - type: The type of the value. Default: inferred from the result.
-    ///   - decoder: The decoder. Default: a `JSONDecoder`.
-    @preconcurrency
-    public static func decodableResponseSerializer<T: Decodable & SendableMetatype>(
-        of type: T.Type = T.self,
-        decoder: any DataDecoder = JSONDecoder()
-    ) -> DownloadResponseSerializer<T> {
-        DownloadResponseSerializer {
-            Request.serializeResponseDecodable(decoder: decoder, response: $0, data: $1, error: nil)
         }
     }
 }

@@ -32,30 +32,16 @@ extension Request {
     }
 }
 
-extension DataRequest {
+extension BodyRequest {
     /// Returns a serializer that parses JSON; see ``Request/serializeResponseJSON(options:response:data:error:)``.
     ///
     /// - Parameter options: Options for reading the JSON. Default: `.allowFragments`, which accepts any JSON value at
     ///   the top level.
     public static func jsonResponseSerializer(
         options: JSONSerialization.ReadingOptions = .allowFragments
-    ) -> DataResponseSerializer<Any> {
-        .ofContent { response, data, error in
+    ) -> BodySerializer<Any, Content> {
+        .ofBytes { response, data, error in
             Request.serializeResponseJSON(options: options, response: response, data: data, error: error)
-        }
-    }
-}
-
-extension DownloadRequest {
-    /// Returns a serializer that parses the JSON in the file; otherwise like
-    /// ``DataRequest/jsonResponseSerializer(options:)``.
-    ///
-    /// - Parameter options: Options for reading JSON. Default: `.allowFragments`, any JSON value at the top level.
-    public static func jsonResponseSerializer(
-        options: JSONSerialization.ReadingOptions = .allowFragments
-    ) -> DownloadResponseSerializer<Any> {
-        DownloadResponseSerializer {
-            Request.serializeResponseJSON(options: options, response: $0, data: $1, error: nil)
         }
     }
 }

@@ -49,35 +49,21 @@ extension Request {
     }
 }
 
-extension DataRequest {
+extension BodyRequest {
     /// Returns a serializer that parses a property list; see
     /// ``Request/serializeResponsePropertyList(options:response:data:error:)``.
     ///
     /// - Parameter options: Options for reading the property list. Default: immutable objects.
     public static func propertyListResponseSerializer(
         options: PropertyListSerialization.ReadOptions = []
-    ) -> DataResponseSerializer<Any> {
-        .ofContent { response, data, error in
+    ) -> BodySerializer<Any, Content> {
+        .ofBytes { response, data, error in
             Request.serializeResponsePropertyList(
                 options: options,
                 response: response,
                 data: data,
                 error: error
             )
-        }
-    }
-}
-
-extension DownloadRequest {
-    /// Returns a serializer that parses the property list in the file; otherwise like
-    /// ``DataRequest/propertyListResponseSerializer(options:)``.
-    ///
-    /// - Parameter options: Options for reading the property list. Default: immutable objects.
-    public static func propertyListResponseSerializer(
-        options: PropertyListSerialization.ReadOptions = []
-    ) -> DownloadResponseSerializer<Any> {
-        DownloadResponseSerializer {
-            Request.serializeResponsePropertyList(options: options, response: $0, data: $1, error: nil)
         }
     }
 }

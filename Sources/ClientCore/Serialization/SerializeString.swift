@@ -39,30 +39,16 @@ extension Request {
     }
 }
 
-extension DataRequest {
+extension BodyRequest {
     /// Returns a serializer that decodes text; see
     /// ``Request/serializeResponseString(encoding:response:data:error:)``.
     ///
     /// - Parameter encoding: The body's encoding. Default: the charset of the response's `Content-Type`, or ISO 8859-1.
     public static func stringResponseSerializer(
         encoding: String.Encoding? = nil
-    ) -> DataResponseSerializer<String> {
-        DataResponseSerializer { _, response, data, error in
+    ) -> BodySerializer<String, Content> {
+        .ofBytes(readsHead: true) { response, data, error in
             Request.serializeResponseString(encoding: encoding, response: response, data: data, error: error)
-        }
-    }
-}
-
-extension DownloadRequest {
-    /// Returns a serializer that decodes the text of the file; otherwise like
-    /// ``DataRequest/stringResponseSerializer(encoding:)``.
-    ///
-    /// - Parameter encoding: The file's encoding. Default: the charset of the response's `Content-Type`, or ISO 8859-1.
-    public static func stringResponseSerializer(
-        encoding: String.Encoding? = nil
-    ) -> DownloadResponseSerializer<String> {
-        DownloadResponseSerializer {
-            Request.serializeResponseString(encoding: encoding, response: $0, data: $1, error: nil)
         }
     }
 }

@@ -258,12 +258,6 @@ private final class CancellableOperation: Sendable {
     }
 }
 
-extension Result where Failure == any Error {
-    fileprivate init(_ error: (any Error)?, _ value: () -> Success) {
-        self = error.map(Result.failure) ?? .success(value())
-    }
-}
-
 extension Duration {
     /// Converts a timeout in seconds. Returns `nil` for 0 and below, which mean no timeout.
     fileprivate init?(timeoutInterval: TimeInterval) {

@@ -4,7 +4,7 @@ internal import Glibc
 
 /// The checks that validate responses.
 enum ResponseValidation {
-    /// The status codes accepted by ``DataRequest/validate()``.
+    /// The status codes accepted by ``BodyRequest/validate()``.
     static let defaultStatusCodes = AcceptableStatusCodes(200..<300)
 
     static func status(

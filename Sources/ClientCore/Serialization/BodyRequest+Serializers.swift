@@ -1,9 +1,10 @@
 public import Dispatch
 public import Foundation
 
-// The response handlers that serialize the body, and their async variants.
+// The response handlers that serialize the body, and their async variants. Those of a download read the whole file into
+// memory, unless the program's own serializer does not.
 
-extension DataRequest {
+extension BodyRequest {
     /// Adds a handler for the value that a serializer creates from the response.
     ///
     /// Serializers run on the request's own queue, in the order in which their handlers were added.
@@ -15,23 +16,17 @@ extension DataRequest {
     ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
-    public func response<Serializer: DataResponseSerializerProtocol>(
+    public func response<Serializer: BodySerializerProtocol>(
         queue: DispatchQueue? = nil,
         responseSerializer: Serializer,
-        completionHandler: @escaping @Sendable (DataResponse<Serializer.SerializedObject>) -> Void
-    ) -> Self {
-        let queue = queue ?? completionQueue
-        whenFinished { outcome in
-            // `nonisolated(unsafe)` is safe: the value is created here, and only the handler receives it.
-            nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serialize(outcome))
-            queue.async { completionHandler(response) }
-        }
-        return self
+        completionHandler: @escaping @Sendable (BodyResponse<Serializer.SerializedObject, Content>) -> Void
+    ) -> Self where Serializer.ResponseContent == Content {
+        deliver(on: queue, serialization(by: responseSerializer), to: completionHandler)
     }
 
     /// Adds a handler for the response's body.
     ///
-    /// An empty body is a success. Only validators check the status.
+    /// An empty body is a success, for a download an empty file. Only validators check the status.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
@@ -41,11 +36,11 @@ extension DataRequest {
     @preconcurrency
     public func responseData(
         queue: DispatchQueue? = nil,
-        completionHandler: @escaping @Sendable (DataResponse<Data>) -> Void
+        completionHandler: @escaping @Sendable (BodyResponse<Data, Content>) -> Void
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DataRequest.dataResponseSerializer(),
+            responseSerializer: Self.dataResponseSerializer(),
             completionHandler: completionHandler
         )
     }
@@ -62,11 +57,11 @@ extension DataRequest {
     public func responseString(
         queue: DispatchQueue? = nil,
         encoding: String.Encoding? = nil,
-        completionHandler: @escaping @Sendable (DataResponse<String>) -> Void
+        completionHandler: @escaping @Sendable (BodyResponse<String, Content>) -> Void
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DataRequest.stringResponseSerializer(encoding: encoding),
+            responseSerializer: Self.stringResponseSerializer(encoding: encoding),
             completionHandler: completionHandler
         )
     }
@@ -83,11 +78,11 @@ extension DataRequest {
     public func responseJSON(
         queue: DispatchQueue? = nil,
         options: JSONSerialization.ReadingOptions = .allowFragments,
-        completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
+        completionHandler: @escaping @Sendable (BodyResponse<Any, Content>) -> Void
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DataRequest.jsonResponseSerializer(options: options),
+            responseSerializer: Self.jsonResponseSerializer(options: options),
             completionHandler: completionHandler
         )
     }
@@ -104,11 +99,11 @@ extension DataRequest {
     public func responsePropertyList(
         queue: DispatchQueue? = nil,
         options: PropertyListSerialization.ReadOptions = [],
-        completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
+        completionHandler: @escaping @Sendable (BodyResponse<Any, Content>) -> Void
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DataRequest.propertyListResponseSerializer(options: options),
+            responseSerializer: Self.propertyListResponseSerializer(options: options),
             completionHandler: completionHandler
         )
     }
@@ -140,11 +135,11 @@ extension DataRequest {
         of type: Value.Type = Value.self,
         queue: DispatchQueue? = nil,
         decoder: any DataDecoder = JSONDecoder(),
-        completionHandler: @escaping @Sendable (DataResponse<Value>) -> Void
+        completionHandler: @escaping @Sendable (BodyResponse<Value, Content>) -> Void
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DataRequest.decodableResponseSerializer(of: type, decoder: decoder),
+            responseSerializer: Self.decodableResponseSerializer(of: type, decoder: decoder),
             completionHandler: completionHandler
         )
     }
@@ -152,38 +147,46 @@ extension DataRequest {
 
 // MARK: Async
 
-extension DataRequest {
+extension BodyRequest {
     /// Waits for the response and returns the value that a serializer creates from it. Cancelling the waiting task
     /// cancels the request.
-    public func response<Serializer: DataResponseSerializerProtocol>(
+    public func response<Serializer: BodySerializerProtocol>(
         responseSerializer: Serializer
-    ) async -> sending DataResponse<Serializer.SerializedObject> {
-        await finished { DataResponse($0, responseSerializer.serialize($0)) }
+    ) async -> sending BodyResponse<Serializer.SerializedObject, Content>
+    where Serializer.ResponseContent == Content {
+        await finished(serialization(by: responseSerializer))
+    }
+
+    private func serialization<Serializer: BodySerializerProtocol>(
+        by serializer: Serializer
+    ) -> @Sendable (RequestOutcome) -> BodyResponse<Serializer.SerializedObject, Content> {
+        let maximumBytes = core.options.maximumDataBytes
+        return { BodyResponse($0, serializer.serialize($0, maximumBytes: maximumBytes)) }
     }
 
     /// Waits for the response and returns its body. Cancelling the waiting task cancels the request.
-    public func responseData() async -> DataResponse<Data> {
-        await response(responseSerializer: DataRequest.dataResponseSerializer())
+    public func responseData() async -> BodyResponse<Data, Content> {
+        await response(responseSerializer: Self.dataResponseSerializer())
     }
 
     /// Waits for the response and returns its body as text. Cancelling the waiting task cancels the request.
-    public func responseString(encoding: String.Encoding? = nil) async -> DataResponse<String> {
-        await response(responseSerializer: DataRequest.stringResponseSerializer(encoding: encoding))
+    public func responseString(encoding: String.Encoding? = nil) async -> BodyResponse<String, Content> {
+        await response(responseSerializer: Self.stringResponseSerializer(encoding: encoding))
     }
 
     /// Waits for the response and returns its body as JSON. Cancelling the waiting task cancels the request.
     public func responseJSON(
         options: JSONSerialization.ReadingOptions = .allowFragments
-    ) async -> sending DataResponse<Any> {
-        await response(responseSerializer: DataRequest.jsonResponseSerializer(options: options))
+    ) async -> sending BodyResponse<Any, Content> {
+        await response(responseSerializer: Self.jsonResponseSerializer(options: options))
     }
 
     /// Waits for the response and returns its body as a property list. Cancelling the waiting task cancels the
     /// request.
     public func responsePropertyList(
         options: PropertyListSerialization.ReadOptions = []
-    ) async -> sending DataResponse<Any> {
-        await response(responseSerializer: DataRequest.propertyListResponseSerializer(options: options))
+    ) async -> sending BodyResponse<Any, Content> {
+        await response(responseSerializer: Self.propertyListResponseSerializer(options: options))
     }
 
     /// Waits for the response and returns its body as a `Decodable` value. Cancelling the waiting task cancels
@@ -191,22 +194,24 @@ extension DataRequest {
     public func responseDecodable<Value: Decodable & SendableMetatype>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
-    ) async -> DataResponse<Value> {
+    ) async -> BodyResponse<Value, Content> {
         await response(
-            responseSerializer: DataRequest.decodableResponseSerializer(of: type, decoder: decoder)
+            responseSerializer: Self.decodableResponseSerializer(of: type, decoder: decoder)
         )
     }
 
     /// The response's body. Cancelling the waiting task cancels the request.
     ///
-    /// - Throws: The request's error.
+    /// - Throws: The request's error, or `URLError.dataLengthExceedsMaximum` if a downloaded file is longer than
+    ///   ``RequestOptions/maximumDataBytes``.
     public var data: Data {
         get async throws { try await responseData().result.get() }
     }
 
     /// The response's body as text. Cancelling the waiting task cancels the request.
     ///
-    /// - Throws: The request's error, or an error if the body is not text.
+    /// - Throws: The request's error, `URLError.dataLengthExceedsMaximum` if a downloaded file is longer than
+    ///   ``RequestOptions/maximumDataBytes``, or an error if the body is not text.
     public var string: String {
         get async throws { try await responseString().result.get() }
     }
@@ -223,7 +228,8 @@ extension DataRequest {
     /// - Parameters:
     ///   - type: The type to decode. Default: inferred from the call.
     ///   - decoder: The decoder. Default: a `JSONDecoder`.
-    /// - Throws: The request's error, or the decoder's.
+    /// - Throws: The request's error, `URLError.dataLengthExceedsMaximum` if a downloaded file is longer than
+    ///   ``RequestOptions/maximumDataBytes``, or the decoder's error.
     public func decodable<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
