@@ -1,7 +1,7 @@
 package import Foundation
 internal import FoundationNetworking
-internal import NetwatchEventLoop
-internal import NetwatchTransport
+package import NetwatchEventLoop
+package import NetwatchTransport
 
 /// The body of an upload.
 package enum UploadBody: Sendable {
@@ -66,5 +66,34 @@ extension UploadBody {
         // A program must not use a stream any more after sending a request with it.
         nonisolated(unsafe) let owned = stream
         self = .stream(StreamBody(owned))
+    }
+}
+
+/// A request body that each transfer of a request reads from the first byte, for example after a redirect or in a
+/// retry. The code that creates the body must keep the contents available and unchanged until the request ends.
+package struct ReplayableBody: Sendable {
+    let length: Int64
+    let makeReader: @Sendable () -> any BlockingReader
+
+    /// - Parameters:
+    ///   - length: The length in bytes. A transfer fails if its reader provides more or fewer bytes.
+    ///   - makeReader: Returns a reader that starts at the first byte. Called once per transfer; must not block.
+    package init(length: Int64, makeReader: @escaping @Sendable () -> any BlockingReader) {
+        self.length = length
+        self.makeReader = makeReader
+    }
+
+    /// Creates a body from a regular file. The length is the file's current length.
+    ///
+    /// The file is opened now and stays open. All transfers share this one open file, so only one transfer at a time
+    /// may read the body.
+    ///
+    /// - Throws: ``SystemError`` if the file cannot be opened, with `EISDIR` or `EINVAL` if it is not a regular file.
+    package init(file path: String) throws(SystemError) {
+        let reader = try FileReader(path: path)
+        self.init(length: reader.length) {
+            _ = reader.rewind()
+            return reader
+        }
     }
 }

@@ -165,3 +165,61 @@ extension URLRequestConvertible {
         )
     }
 }
+
+/// What redirects may do that is not permitted by default; see ``RequestOptions/redirects``.
+public struct RedirectOptions: OptionSet, Sendable, Hashable {
+    /// The options as bits.
+    public let rawValue: Int
+
+    /// Creates options from bits.
+    public init(rawValue: Int) {
+        self.rawValue = rawValue
+    }
+
+    /// A redirect from https to http is followed. Everything that is sent there, and the response, can be read and
+    /// changed by any device on the network path.
+    ///
+    /// Even with this option, a redirect is refused if the redirecting host has a ``ServerTrustPolicy`` other than
+    /// `disableEvaluation`.
+    public static let insecure = RedirectOptions(rawValue: 1 << 0)
+
+    /// After a redirect to another origin, the header fields of the session are sent to this origin. After the statuses
+    /// 307 and 308, the body is sent, too. An origin is a scheme, a host and a port.
+    ///
+    /// The fields with credentials that <doc:Authentication> lists are not sent. The request's other own fields are
+    /// sent even without this option.
+    public static let crossOriginData = RedirectOptions(rawValue: 1 << 1)
+}
+
+/// The versions of HTTP that a request over TLS can ask for; see ``RequestOptions/httpVersion``.
+public enum HTTPVersion: String, Sendable, Hashable, CaseIterable {
+    /// HTTP/1.1, even if the server offers HTTP/2.
+    case http1 = "1.1"
+    /// HTTP/2 if the server offers it, otherwise HTTP/1.1. This is how requests are sent by default. If HTTP/2 has
+    /// failed at the server within the last day, HTTP/1.1 is used; see <doc:Connecting>.
+    case http2 = "2"
+}
+
+/// The versions of TLS; see ``RequestOptions/minimumTLSVersion``.
+public enum TLSVersion: Int, Sendable, Hashable, Comparable {
+    /// TLS 1.0 (RFC 2246), which RFC 8996 deprecates.
+    case tls10
+    /// TLS 1.1 (RFC 4346), which RFC 8996 deprecates.
+    case tls11
+    /// TLS 1.2 (RFC 5246).
+    case tls12
+    /// TLS 1.3 (RFC 8446).
+    case tls13
+
+    /// Returns whether the first version is older.
+    public static func < (one: TLSVersion, other: TLSVersion) -> Bool { one.rawValue < other.rawValue }
+
+    var transfer: TransferTrust.TLSVersion {
+        switch self {
+        case .tls10: .tls10
+        case .tls11: .tls11
+        case .tls12: .tls12
+        case .tls13: .tls13
+        }
+    }
+}

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 /// The identity of a cookie (RFC 6265 §5.3, step 11): a new cookie with the same key replaces the old one.
@@ -150,4 +151,110 @@ extension HTTPCookie {
         value == other.value && expiresDate == other.expiresDate && needsSecurity == other.needsSecurity
             && isHTTPOnly == other.isHTTPOnly
     }
+}
+
+/// Domain and path matching of cookies (RFC 6265 §5.1.3 and §5.1.4).
+enum CookieScope {
+    /// Whether `host` is the `domain` of a cookie or a subdomain of it.
+    ///
+    /// - Parameters:
+    ///   - host: The lower-case host.
+    ///   - domain: The lower-case domain without a leading dot.
+    static func host(_ host: String, matches domain: String) -> Bool {
+        guard host != domain else { return true }
+        return host.hasSuffix("." + domain) && !isAddress(host)
+    }
+
+    /// Whether `path` is the path of a cookie or below it.
+    static func path(_ path: String, matches cookiePath: String) -> Bool {
+        guard path.hasPrefix(cookiePath) else { return false }
+        return path.utf8.count == cookiePath.utf8.count || cookiePath.hasSuffix("/")
+            || path.utf8.dropFirst(cookiePath.utf8.count).first == UInt8(ascii: "/")
+    }
+
+    /// Returns the path of a cookie without a `Path` attribute: the URL's path up to its last slash, without the slash.
+    static func defaultPath(of path: String) -> String {
+        guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash > path.startIndex
+        else { return "/" }
+        return String(path[..<slash])
+    }
+
+    /// Whether the host is an IP address. An address has no parent domains, so its cookies apply to it alone.
+    ///
+    /// A host is an address if it contains a colon, or if its last label is a number (WHATWG URL standard). For
+    /// example, libcurl treats `127.1` and `0x7f.1` as addresses.
+    static func isAddress(_ host: String) -> Bool {
+        guard !host.contains(":"), let label = host.split(separator: ".").last?.lowercased()
+        else { return host.contains(":") }
+        guard !label.hasPrefix("0x") else { return label.dropFirst(2).allSatisfy(\.isHexDigit) }
+        return label.utf8.allSatisfy { (0x30...0x39).contains($0) }
+    }
+}
+
+/// The parts of a request's URL that decide about its cookies.
+struct CookieOrigin: Equatable, Sendable {
+    /// The lower-case host. An IPv6 address has no brackets.
+    let host: String
+    /// The path, percent-encoded and without dot segments, as it is sent; `/` if the URL has no path.
+    let path: String
+    /// Whether the scheme is `https`.
+    let isSecure: Bool
+
+    /// Returns `nil` if the URL has no host, or a scheme other than `http` and `https`.
+    init?(_ url: URL) {
+        let scheme = url.scheme?.lowercased()
+        guard scheme == "http" || scheme == "https" else { return nil }
+        guard let host = url.host?.lowercased(), !host.isEmpty else { return nil }
+        let path = url.standardized.path(percentEncoded: true)
+        self.host = host
+        self.path = path.isEmpty ? "/" : path
+        isSecure = scheme == "https"
+    }
+
+    /// Whether both hosts are certain to belong to the same site: they are equal, or one is a subdomain of the other.
+    /// Two subdomains of a site do not count.
+    func isSameSite(as other: CookieOrigin) -> Bool {
+        CookieScope.host(host, matches: other.host) || CookieScope.host(other.host, matches: host)
+    }
+}
+
+/// The Public Suffix List: the domains below which anyone can register a name, such as `com`, `co.uk` and `github.io`.
+/// A cookie for such a domain would be sent to servers of other owners.
+///
+/// The list is that of libpsl, on which libcurl usually depends. It is loaded at the first cookie with a `Domain`.
+/// Without libpsl, only domains of one label are known to be public suffixes.
+enum PublicSuffixes {
+    /// Whether libpsl is installed.
+    static var isAvailable: Bool { list != nil }
+
+    /// Returns whether a domain is a public suffix.
+    ///
+    /// - Parameter domain: The lower-case domain in ASCII. It may end with a dot.
+    static func contains(_ domain: String) -> Bool {
+        let name = domain.hasSuffix(".") ? String(domain.dropLast()) : domain
+        return !name.contains(".") || list?.contains(name) ?? false
+    }
+
+    private static let list = LoadedList()
+}
+
+/// The list of libpsl. libpsl does not change a list that it has loaded, so any thread may read it.
+private struct LoadedList: @unchecked Sendable {
+    typealias Load = @convention(c) @Sendable (UnsafePointer<CChar>?) -> OpaquePointer?
+    typealias Contains = @convention(c) @Sendable (OpaquePointer, UnsafePointer<CChar>) -> CInt
+
+    private let list: OpaquePointer
+    private let isPublicSuffix: Contains
+
+    /// Returns `nil` if libpsl is not installed, or has no list.
+    init?() {
+        guard let library = SharedLibrary("libpsl.so.5"),
+            // Without a file name, this is the newer one of the system's list and the list in the library.
+            let load: Load = library.function("psl_latest"), let list = load(nil),
+            let contains: Contains = library.function("psl_is_public_suffix")
+        else { return nil }
+        (self.list, isPublicSuffix) = (list, contains)
+    }
+
+    func contains(_ name: String) -> Bool { isPublicSuffix(list, name) == 1 }
 }

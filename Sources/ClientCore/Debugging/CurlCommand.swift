@@ -92,3 +92,146 @@ struct CurlCommand: Sendable {
         return String(url.absoluteURL.absoluteString.prefix { $0 != "#" })
     }
 }
+
+/// The header fields of a curl command.
+struct CurlFields {
+    /// The fields, sorted by name.
+    private let fields: [TransferRequest.Header]
+
+    /// Merges header fields. The request's fields override the cookies and the session's fields.
+    ///
+    /// - Parameters:
+    ///   - session: The session's fields.
+    ///   - request: The request's own fields.
+    ///   - cookies: The value of `Cookie` from the cookie storage.
+    /// - Returns: `nil` if a field's name is not a token, or if its value contains a line break or NUL.
+    init?(merging session: HTTPHeaders, _ request: HTTPHeaders?, _ cookies: String?) {
+        var fields: [String: TransferRequest.Header] = [:]
+        let stored = cookies.map { ["Cookie": $0] } ?? [:]
+        for headers in [session, stored, request ?? [:]] {
+            // If two names differ only in case, the later field replaces the earlier one. Because the fields are
+            // sorted, every run keeps the same field.
+            for (name, value) in headers.sorted(by: { $0.key < $1.key }) {
+                fields[name.lowercased()] = .init(name, Self.trimmed(value))
+            }
+        }
+        guard fields.values.allSatisfy(Self.isSendable) else { return nil }
+        self.fields = fields.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    /// Removes the surrounding white space, which is not part of a value (RFC 9110 §5.5).
+    private static func trimmed(_ value: String) -> String {
+        let isSpace = { (scalar: Unicode.Scalar) in scalar == " " || scalar == "\t" }
+        let end = value.unicodeScalars.reversed().drop(while: isSpace)
+        return String(String.UnicodeScalarView(end.reversed().drop(while: isSpace)))
+    }
+
+    private static func isSendable(_ field: TransferRequest.Header) -> Bool {
+        HTTPToken.isValid(field.name) && field.value.utf8.allSatisfy { $0 != 0 && $0 != 0x0a && $0 != 0x0d }
+    }
+
+    /// The value of the field with this name. The case of the name is ignored.
+    subscript(name: String) -> String? {
+        fields.first { $0.isNamed(name) }?.value
+    }
+
+    /// Returns the options that set the fields.
+    ///
+    /// - Parameter hasBody: Whether the request has a body. If it has one but no `Content-Type`, an option prevents
+    ///   curl from adding the `Content-Type` of a form.
+    func options(_ secrets: CurlSecrets, hasBody: Bool) -> [String] {
+        var options = fields.filter { $0.isNamed("Cookie") }.map { Self.cookieOption(secrets.field($0)) }
+        options += fields.filter { !$0.isNamed("Cookie") }.map { Self.option(secrets.field($0)) }
+        if hasBody, self["Content-Type"] == nil { options.append("-H 'Content-Type:'") }
+        // curl sends this field unchanged. `--compressed` makes curl decode the response before printing it.
+        if self["Accept-Encoding"] != nil { options.append("--compressed") }
+        return options
+    }
+
+    /// Returns a `-b` option for a `Cookie` field. If the value has no `=` or begins with `@`, returns an `-H` option
+    /// instead: curl would take the argument of `-b` for a file name.
+    private static func cookieOption(_ field: TransferRequest.Header) -> String {
+        let bytes = field.value.utf8
+        guard bytes.contains(UInt8(ascii: "=")), bytes.first != UInt8(ascii: "@") else {
+            return option(field)
+        }
+        return "-b " + Shell.quoted(field.value)
+    }
+
+    /// Returns an `-H` option. For an empty value, a semicolon replaces the colon: after a colon without a value, curl
+    /// would drop the field.
+    private static func option(_ field: TransferRequest.Header) -> String {
+        "-H " + Shell.quoted(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+    }
+}
+
+/// The option of a curl command that sets the body.
+struct CurlBody {
+    /// The option and its argument; `nil` without a body.
+    private(set) var option: String?
+    /// A note for the user about standard input. It is printed as a shell comment. It must not contain text from the
+    /// request, because a line break would end the comment.
+    private(set) var note: String?
+
+    /// The maximum length of an argument in bytes, without the terminating NUL. Linux accepts 32 pages, including the
+    /// NUL (`MAX_ARG_STRLEN`, `execve(2)`).
+    private static let longestArgument = 32 * 4096 - 1
+
+    /// Creates the option for a body.
+    ///
+    /// - Parameter contentType: The request's `Content-Type`, from which `secrets` finds out what to redact.
+    init(_ body: CurlCommand.Body, contentType: String?, _ secrets: CurlSecrets) {
+        switch body {
+        case .none: return
+        case .data(let data): set(data, contentType, secrets)
+        case .file(let path): option = "--data-binary " + Shell.quoted("@" + path)
+        case .stream: setInput("a stream")
+        }
+    }
+
+    private mutating func set(_ data: Data, _ contentType: String?, _ secrets: CurlSecrets) {
+        guard let text = Self.text(data) else { return setInput("\(data.count) bytes, not text") }
+        guard data.count <= Self.longestArgument else {
+            return setInput("\(data.count) bytes, too many for an argument")
+        }
+        // --data-binary would read a file if the text begins with @.
+        option = "--data-raw " + Shell.quoted(secrets.body(text, contentType: contentType))
+    }
+
+    private mutating func setInput(_ what: String) {
+        option = "--data-binary @-"
+        note = "the body (\(what)) is read from standard input"
+    }
+
+    /// Returns the body as text; `nil` if the body is not UTF-8 or contains control characters. A terminal would
+    /// execute control characters when the user pastes the command.
+    private static func text(_ data: Data) -> String? {
+        let isControl = { (byte: UInt8) in byte < 0x20 && ![0x09, 0x0a, 0x0d].contains(byte) || byte == 0x7f }
+        return data.contains(where: isControl) ? nil : String(data: data, encoding: .utf8)
+    }
+}
+
+/// Quotes arguments for a POSIX shell (IEEE 1003.1, Shell Command Language §2.2.2).
+package enum Shell {
+    /// Returns the text as one word of a command. The text must not contain NUL.
+    package static func quoted(_ text: String) -> String {
+        guard text.isEmpty || !text.utf8.allSatisfy(isLetterOrDigit) else { return text }
+        // Iterates over scalars, because the shell only sees bytes: for Swift, an apostrophe with a combining
+        // accent is a different `Character`.
+        var word = "'".unicodeScalars
+        for scalar in text.unicodeScalars {
+            if scalar == "'" { word += "'\\''".unicodeScalars } else { word.append(scalar) }
+        }
+        word.append("'")
+        return String(word)
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: false
+        }
+    }
+}

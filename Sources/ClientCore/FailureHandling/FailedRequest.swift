@@ -1,6 +1,7 @@
-internal import Foundation
+package import Foundation
 package import FoundationNetworking
 internal import NetwatchEventLoop
+package import NetwatchTransport
 
 /// A failed request that is offered to a ``FailedRequestOwner``, which can finish it.
 ///
@@ -187,5 +188,51 @@ package final class FailedRequest: Sendable {
             return state.withdrawalHandler
         }
         withExtendedLifetime(handler) {}
+    }
+}
+
+/// The response with which a ``FailedRequestOwner`` finishes a failed request.
+package struct OwnerResponse: Sendable {
+    /// The URL of the response: the requested URL, or the last one after redirects.
+    package var url: URL
+    package var head: TransferHead
+    package var body: Data
+    /// The metrics of the response; `nil` keeps the metrics of the request's last attempt.
+    package var metrics: RequestMetrics?
+
+    /// - Parameters:
+    ///   - url: The URL of the response.
+    ///   - head: The status and the header fields.
+    ///   - body: The decoded body. Default empty.
+    ///   - metrics: The metrics of the response. Default `nil`: the metrics of the request's last attempt are kept.
+    package init(url: URL, head: TransferHead, body: Data = Data(), metrics: RequestMetrics? = nil) {
+        self.url = url
+        self.head = head
+        self.body = body
+        self.metrics = metrics
+    }
+}
+
+/// The body of a failed request, for an owner that stores it.
+package enum OfferedBody: Sendable {
+    case data(Data)
+    /// A file. If it is temporary, it exists until the request ends.
+    case file(URL)
+    /// A body that can be read once. Its reads block.
+    case reader(any BlockingReader)
+    /// A stream that an earlier attempt has read, at least in part.
+    case consumed
+}
+
+extension FailedRequest {
+    /// Returns the body that the request would send next. A stream is taken: no later attempt can send it.
+    package func takeBody() -> OfferedBody {
+        switch upload {
+        case .data(let data): .data(data)
+        case .file(let url, _): .file(url)
+        case .replayable(let body): .reader(body.makeReader())
+        case .stream(let stream): stream.takeUnread().map(OfferedBody.reader) ?? .consumed
+        case nil: .data(original.httpBody ?? Data())
+        }
     }
 }

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
@@ -98,5 +98,41 @@ enum TemporaryFiles {
         // lstat(2): a symbolic link could lead to another user's directory.
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
             && status.st_uid == geteuid() && status.st_mode & 0o077 == 0
+    }
+}
+
+/// A new file that is deleted when the last reference to this object is released, or earlier by ``remove()``. If the
+/// process is killed, a later process deletes the file; see ``TemporaryFiles``.
+package final class TemporaryFile: Sendable {
+    package let url: URL
+    /// Holds the lock that shows that this process is running.
+    private let file: PartialFile
+
+    /// Creates an empty file.
+    ///
+    /// - Parameter parent: The temporary directory.
+    init(in parent: String) throws(PartialFile.Failure) {
+        let new = try TemporaryFiles.newFile(in: parent)
+        url = URL(fileURLWithPath: new.path)
+        file = consume new
+    }
+
+    deinit { remove() }
+
+    func remove() {
+        unlink(url.path)
+    }
+}
+
+extension URL {
+    /// Returns the absolute path of a file URL.
+    ///
+    /// - Throws: `EINVAL` if the URL is not a file URL, or if its path contains a NUL byte (`%00`). Foundation's `path`
+    ///   would keep the text `%00`, which names another file.
+    func localPath() throws(SystemError) -> String {
+        guard isFileURL, !path(percentEncoded: true).contains("%00"), !path.isEmpty else {
+            throw SystemError(call: "open \(textWithoutSecrets)", errno: EINVAL)
+        }
+        return URL(fileURLWithPath: path).path
     }
 }

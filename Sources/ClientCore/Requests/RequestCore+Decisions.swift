@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 // Decides what happens with the response of a hop. The delegate's closures decide immediately or later.
@@ -123,5 +124,87 @@ extension RequestCore {
 extension ResponseDisposition {
     fileprivate func check() throws {
         if case .cancel = self { throw URLError.requestCancelled }
+    }
+}
+
+// Reads the challenge of a response, and the credentials that answer it.
+
+extension AuthenticationChallenge {
+    /// Returns `nil` for a response without a `WWW-Authenticate` field.
+    init?(_ head: ResponseHead) {
+        guard let host = head.url.host, let port = head.url.effectivePort, let response = head.response,
+            let challenge = head.values(of: "WWW-Authenticate").first
+        else { return nil }
+        let scheme = challenge.prefix { $0 != " " && $0 != "," }.lowercased()
+        protectionSpace = URLProtectionSpace(
+            host: host,
+            port: port,
+            protocol: head.url.scheme,
+            realm: Self.realm(challenge.dropFirst(scheme.count)),
+            authenticationMethod: AuthenticationScheme(rawValue: scheme)?.foundationName
+                ?? NSURLAuthenticationMethodDefault
+        )
+        failureResponse = response
+    }
+
+    private static func realm(_ parameters: Substring) -> String? {
+        MediaTypeParameters.split(String(parameters), at: ",").lazy
+            .compactMap { MediaTypeParameters.value(of: "realm", in: ";" + $0) }
+            .first
+    }
+}
+
+extension TransferCredentials {
+    /// Returns `nil` for a credential without a user name and password.
+    ///
+    /// - Parameter challenge: The response that asks for credentials. If it offers only Basic, the next request sends
+    ///   the credentials without waiting for another challenge, which saves a request.
+    init?(_ credential: URLCredential, answering challenge: ResponseHead? = nil) {
+        guard let user = credential.user, let password = credential.password else { return nil }
+        guard let challenge, challenge.asksForBasicOnly else {
+            self.init(user: user, password: password)
+            return
+        }
+        self.init(user: user, password: password, schemes: .basic, isPreemptive: true)
+    }
+}
+
+extension ResponseHead {
+    /// Whether the response offers only Basic. A realm that contains the name of another scheme is mistaken for an
+    /// offer of that scheme. The mistake costs one more request.
+    fileprivate var asksForBasicOnly: Bool {
+        let challenges = values(of: "WWW-Authenticate").map { $0.lowercased() }
+        let others = AuthenticationScheme.allCases.filter { $0 != .basic }
+        return !challenges.isEmpty
+            && challenges.allSatisfy { text in
+                text.hasPrefix("basic") && !others.contains { text.contains($0.rawValue) }
+            }
+    }
+}
+
+/// The answer that the program's code gives by calling a completion closure.
+///
+/// The first call is the answer; later calls are ignored. If the program releases the closure without calling it, a
+/// default is the answer, so that the request ends anyway.
+final class DelayedAnswer<Value: Sendable>: Sendable {
+    private let receiver: Lock<(@Sendable (Value) -> Void)?>
+    private let standard: Value
+
+    /// - Parameters:
+    ///   - standard: The answer if the program gives none.
+    ///   - receiver: Receives the answer. Called once, on any thread.
+    init(default standard: Value, _ receiver: @escaping @Sendable (Value) -> Void) {
+        self.standard = standard
+        self.receiver = Lock(receiver)
+    }
+
+    deinit { give(standard) }
+
+    func give(_ value: Value) {
+        let receiver = receiver.withLock { receiver in
+            defer { receiver = nil }
+            return receiver
+        }
+        receiver?(value)
     }
 }

@@ -40,3 +40,72 @@ extension ResponseSink {
     mutating func accept(_ head: ResponseHead?) throws {}
     mutating func releaseClosures() {}
 }
+
+/// The sink that keeps a body in memory, or passes it to a closure as it arrives.
+struct DataSink: ResponseSink {
+    let maximumBytes: Int
+    /// The received bytes; `nil` if a closure receives them.
+    private var data: Data? = Data()
+    private var closure: (@Sendable (Data) -> Void)?
+
+    init(maximumBytes: Int) {
+        self.maximumBytes = maximumBytes
+    }
+
+    /// Passes the body to a closure from now on, instead of keeping it in memory.
+    ///
+    /// - Parameter closure: Receives the body, beginning with the bytes that have already arrived.
+    mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
+        self.closure = closure
+        if let closure, let data, !data.isEmpty { closure(data) }
+        data = closure == nil ? data ?? Data() : nil
+    }
+
+    mutating func prepare(for request: URLRequest) throws -> [TransferRequest.Header] {
+        data = closure == nil ? Data() : nil
+        return []
+    }
+
+    mutating func begin(_ head: ResponseHead) throws -> SinkDecision {
+        .accept
+    }
+
+    mutating func write(_ piece: BodyPiece) throws {
+        if let closure { return closure(piece.data) }
+        let capacity = maximumBytes - (data?.count ?? 0)
+        piece.withUnsafeBytes { bytes in
+            let kept = UnsafeRawBufferPointer(rebasing: bytes.prefix(capacity))
+            data?.append(kept.assumingMemoryBound(to: UInt8.self))
+        }
+        if piece.count > capacity { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
+    }
+
+    mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }
+
+    mutating func releaseClosures() { closure = nil }
+
+    var body: ResponseBody { ResponseBody(data: data) }
+}
+
+extension BodyPiece {
+    /// The piece without a copy of its bytes, if possible. Copying would take as long as receiving them.
+    fileprivate var data: Data {
+        guard let block else { return Data(bytes) }
+        let start = UnsafeMutableRawPointer(mutating: block.bytes.baseAddress!)
+        let release = Data.Deallocator.custom { _, _ in withExtendedLifetime(block) {} }
+        return Data(bytesNoCopy: start, count: count, deallocator: release)
+    }
+}
+
+extension TransferFailure {
+    /// Returns a failure with the code that the transport uses for its own limits, `CURLE_FILESIZE_EXCEEDED` (63).
+    fileprivate static func tooMuchData(_ maximum: Int) -> TransferFailure {
+        let hint = "download it to a file, or raise RequestOptions.maximumDataBytes"
+        return TransferFailure(
+            code: 63,
+            phase: .response,
+            message:
+                "the response body exceeds the memory limit of \(maximum) bytes; \(hint)"
+        )
+    }
+}
