@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// A decoder of a response body with one or more content codings.
 ///
 /// libcurl's own decoders are not used: libcurl 7.88.1 takes a truncated body for a complete one, and reports bytes
@@ -111,5 +113,97 @@ final class ContentDecoder {
         case "zstd": ZstandardDecoder()
         default: nil
         }
+    }
+}
+
+/// A decoder of one content coding (RFC 9110 §8.4.1). It decodes one body.
+protocol CodingDecoder: AnyObject {
+    /// Whether the bytes so far are a complete body.
+    var isComplete: Bool { get }
+
+    /// Decodes as many bytes as the buffer has room for. May be called with empty input, to get the rest of the decoded
+    /// bytes. Decodes at least one byte of other input, or fills the buffer.
+    ///
+    /// - Parameters:
+    ///   - input: The next bytes. The function removes those that it has decoded.
+    ///   - output: The buffer for the decoded bytes.
+    /// - Returns: The number of decoded bytes in the buffer.
+    /// - Throws: ``InvalidCoding`` if the bytes are invalid, or follow the end of the body.
+    func decode(
+        _ input: inout UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) throws(InvalidCoding) -> Int
+}
+
+/// The error for bytes that cannot be decoded.
+struct InvalidCoding: Error {}
+
+extension UnsafeRawBufferPointer {
+    /// Removes bytes from the beginning.
+    mutating func consume(_ count: Int) {
+        self = UnsafeRawBufferPointer(rebasing: dropFirst(count))
+    }
+}
+
+/// A decoder of `br` (RFC 7932), with libbrotlidec.
+final class BrotliDecoder: CodingDecoder {
+    private let library: Brotli
+    private let state: UnsafeMutableRawPointer
+    private(set) var isComplete = false
+
+    /// Returns `nil` if libbrotlidec is not installed.
+    init?() {
+        guard let library = Brotli.shared, let state = library.create(nil, nil, nil) else { return nil }
+        (self.library, self.state) = (library, state)
+    }
+
+    deinit { library.destroy(state) }
+
+    static var isAvailable: Bool { Brotli.shared != nil }
+
+    func decode(
+        _ input: inout UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) throws(InvalidCoding) -> Int {
+        if isComplete {
+            guard input.isEmpty else { throw InvalidCoding() }
+            return 0
+        }
+        var (unread, next) = (input.count, input.baseAddress)
+        var (room, place) = (output.count, output.baseAddress)
+        // BROTLI_DECODER_RESULT_ERROR is 0, BROTLI_DECODER_RESULT_SUCCESS is 1.
+        let result = library.decode(state, &unread, &next, &room, &place, nil)
+        guard result != 0 else { throw InvalidCoding() }
+        input.consume(input.count - unread)
+        isComplete = result == 1
+        return output.count - room
+    }
+}
+
+/// The functions of libbrotlidec.
+private struct Brotli: Sendable {
+    typealias State = UnsafeMutableRawPointer
+    typealias Create = @convention(c) @Sendable (State?, State?, State?) -> State?
+    typealias Decode =
+        @convention(c) @Sendable (
+            State, UnsafeMutablePointer<Int>, UnsafeMutablePointer<UnsafeRawPointer?>,
+            UnsafeMutablePointer<Int>,
+            UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<Int>?
+        ) -> CInt
+    typealias Destroy = @convention(c) @Sendable (State) -> Void
+
+    static let shared = Brotli()
+
+    let create: Create
+    let decode: Decode
+    let destroy: Destroy
+
+    private init?() {
+        guard let library = SharedLibrary("libbrotlidec.so.1"),
+            let create: Create = library.function("BrotliDecoderCreateInstance"),
+            let decode: Decode = library.function("BrotliDecoderDecompressStream"),
+            let destroy: Destroy = library.function("BrotliDecoderDestroyInstance")
+        else { return nil }
+        (self.create, self.decode, self.destroy) = (create, decode, destroy)
     }
 }

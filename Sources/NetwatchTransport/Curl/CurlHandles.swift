@@ -1,4 +1,7 @@
+internal import CNetwatchCrypto
 internal import CNetwatchCurl
+internal import Glibc
+package import NetwatchEventLoop
 
 /// An owner of an easy handle, libcurl's object for one transfer.
 ///
@@ -171,5 +174,136 @@ struct MessageBuffer: ~Copyable {
 
     var text: String? {
         rawValue.pointee == 0 ? nil : String(cString: rawValue)
+    }
+}
+
+/// Process-wide settings of OpenSSL, whose state is shared by the whole process, including libcurl.
+package enum OpenSSL {
+    /// Keeps OpenSSL from freeing its memory when the process calls `exit(3)`. The engine's thread continues its
+    /// handshakes until the process ends, and would use the freed memory.
+    ///
+    /// Must be called before the first use of OpenSSL. A program that uses OpenSSL before netwatch must itself call
+    /// `OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL)`.
+    package static func prepare() { _ = isPrepared }
+
+    /// The major version of the OpenSSL that netwatch is linked with.
+    package static var majorVersion: UInt { OpenSSL_version_num() >> 28 }
+
+    private static let isPrepared = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nil) == 1
+}
+
+/// The process-wide initialization of libcurl.
+enum CurlLibrary {
+    private static let initialization = RetriedOnce()
+
+    /// Initializes libcurl on the first call. Later calls do nothing, except that a call after a failure tries again.
+    ///
+    /// - Throws: ``SystemError`` with `ENOMEM`. libcurl fails to initialize only without memory.
+    static func initialize() throws(SystemError) {
+        try initialization.run { () throws(SystemError) in
+            OpenSSL.prepare()
+            guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK else {
+                throw SystemError(call: "curl_global_init", errno: ENOMEM)
+            }
+        }
+    }
+}
+
+/// A line of libcurl's log, from which the engine reads what libcurl does not report in any other way.
+///
+/// The texts differ between versions of libcurl. If a line is not recognised, both properties are `false`, and the
+/// failure stays ambiguous.
+struct LogLine {
+    private let text: String
+
+    init(_ bytes: some Collection<UInt8>) {
+        text = String(decoding: bytes.prefix(256), as: UTF8.self)
+    }
+
+    /// Whether the line reports a GOAWAY frame that says that the server has processed no stream of the connection.
+    ///
+    /// libcurl 7.88.1 writes `recveived GOAWAY, error=0, last_stream=0` (sic). Later versions spell it differently and
+    /// put a prefix before it.
+    var refusesAllStreams: Bool {
+        guard let stream = text.firstRange(of: "last_stream="), text.contains("GOAWAY") else { return false }
+        return text[stream.upperBound...].prefix { $0.isNumber } == "0"
+    }
+
+    /// Whether the line reports that the server has ended the stream with `HTTP_1_1_REQUIRED`. libcurl writes
+    /// `Downgrades to HTTP/1.1`.
+    var requiresHTTP1: Bool { text.hasPrefix("Downgrades to HTTP/1.1") }
+}
+
+extension EventLoop.Readiness {
+    /// The readiness as the flags of `curl_multi_socket_action(3)`: `CURL_CSELECT_IN`, `CURL_CSELECT_OUT` and
+    /// `CURL_CSELECT_ERR`.
+    ///
+    /// An error or a hang-up also sets the flag for reading. libcurl sets it, too, when it polls by itself. If libcurl
+    /// gets an error alone, it reports `CURLE_SEND_ERROR` without reading the socket, and the real cause is lost. The
+    /// kernel can report `EPOLLERR` alone while it processes a reset, because `tcp_poll` takes no lock.
+    package var curlEvents: CInt {
+        var events: CInt = 0
+        if includes(.readable) { events |= CURL_CSELECT_IN }
+        if includes(.writable) { events |= CURL_CSELECT_OUT }
+        if includes(.error) || includes(.hangUp) { events |= CURL_CSELECT_ERR | CURL_CSELECT_IN }
+        return events
+    }
+
+    /// The same as `contains` for a flag of one bit. `contains` is slow for an option set of another module, because it
+    /// is not specialized.
+    private func includes(_ flag: EventLoop.Readiness) -> Bool { rawValue & flag.rawValue != 0 }
+}
+
+/// Text that represents arbitrary bytes, of a header field or of an argument, so that they can be used unchanged.
+///
+/// Bytes that are valid UTF-8 without private characters are represented by their text. Otherwise, each byte from 0x80
+/// is represented by a private character, U+F700 plus the byte.
+///
+/// Different bytes have different texts, because ``encode(_:)`` is the inverse of ``decode(_:)``:
+/// - If the text of the bytes has no private characters, `encode` returns its UTF-8, which are the bytes.
+/// - Otherwise, a byte from 0x80 has become a private character, and each character represents one byte. `encode`
+///   returns these bytes.
+///
+/// Each part of such a text represents the corresponding part of the bytes. In the first case, this is the UTF-8 of the
+/// part. In the second case, a part without private characters is ASCII.
+///
+/// A text of the program may contain the same characters and mean them. It is therefore not an exact text, but
+/// ``representing(_:)`` makes it one.
+package enum ExactText {
+    private static let base: UInt32 = 0xf700
+    private static let escapes: ClosedRange<UInt32> = 0xf780...0xf7ff
+    /// The first byte of each private character in UTF-8.
+    private static let leadByte: UInt8 = 0xef
+
+    package static func decode(_ bytes: some Collection<UInt8>) -> String {
+        if let text = String(validating: bytes, as: UTF8.self), !hasEscapes(text) { return text }
+        var text = String.UnicodeScalarView()
+        for byte in bytes {
+            text.append(byte < 0x80 ? Unicode.Scalar(byte) : Unicode.Scalar(base + UInt32(byte))!)
+        }
+        return String(text)
+    }
+
+    /// Returns the exact text for the UTF-8 of another text.
+    package static func representing(_ text: String) -> String { hasEscapes(text) ? decode(text.utf8) : text }
+
+    /// Returns the bytes that the text represents.
+    package static func encode(_ text: String) -> [UInt8] {
+        guard hasEscapes(text) else { return Array(text.utf8) }
+        return text.unicodeScalars.flatMap { scalar in
+            escapes.contains(scalar.value) ? [UInt8(scalar.value - base)] : Array(String(scalar).utf8)
+        }
+    }
+
+    /// Calls `body` with the bytes that the text represents and a zero byte.
+    static func withCString<Result>(of text: String, _ body: (UnsafePointer<CChar>) -> Result) -> Result {
+        guard hasEscapes(text) else { return text.withCString(body) }
+        let bytes = (encode(text) + [0]).map(CChar.init(bitPattern:))
+        return bytes.withUnsafeBufferPointer { body($0.baseAddress!) }
+    }
+
+    /// Returns whether the text has private characters. A text without them represents its UTF-8.
+    package static func hasEscapes(_ text: String) -> Bool {
+        text.utf8.contains(leadByte) && text.unicodeScalars.contains { escapes.contains($0.value) }
     }
 }

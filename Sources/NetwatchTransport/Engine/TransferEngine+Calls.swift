@@ -93,3 +93,33 @@ extension TransferEngine {
         perform { $0.endUnansweredTransfers(by: peer, of: pool) }
     }
 }
+
+// The pauses of transfers.
+
+extension TransferEngine {
+    /// Changes the pause of a transfer in any stage.
+    ///
+    /// - Parameter directions: The directions to pause in addition; `nil` to resume all.
+    func setPause(of id: TransferID, _ directions: TransferPause?) {
+        switch transfers[id]?.stage {
+        case .waiting, .connecting, .deciding: transfers[id]?.setPause(directions)
+        case .running:
+            changePause(of: id) { transfer in directions.map(transfer.pause) ?? transfer.resume() }
+        case nil: break
+        }
+    }
+
+    func stopReceiving(_ id: TransferID) {
+        runningMulti(of: id).flatMap { multis[$0] }?.stopReceiving(id)
+    }
+
+    func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
+        guard let multi = runningMulti(of: id) else { return }
+        advance(multi) { $0.changePause(of: id, change) }
+    }
+
+    private func runningMulti(of id: TransferID) -> MultiTable.ID? {
+        guard let transfer = transfers[id], transfer.stage == .running else { return nil }
+        return transfer.multi
+    }
+}

@@ -266,34 +266,6 @@ package actor TransferEngine {
         multis.closeIfDone(multi)
     }
 
-    // MARK: Pauses
-
-    /// Changes the pause of a transfer in any stage.
-    ///
-    /// - Parameter directions: The directions to pause in addition; `nil` to resume all.
-    func setPause(of id: TransferID, _ directions: TransferPause?) {
-        switch transfers[id]?.stage {
-        case .waiting, .connecting, .deciding: transfers[id]?.setPause(directions)
-        case .running:
-            changePause(of: id) { transfer in directions.map(transfer.pause) ?? transfer.resume() }
-        case nil: break
-        }
-    }
-
-    func stopReceiving(_ id: TransferID) {
-        runningMulti(of: id).flatMap { multis[$0] }?.stopReceiving(id)
-    }
-
-    private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
-        guard let multi = runningMulti(of: id) else { return }
-        advance(multi) { $0.changePause(of: id, change) }
-    }
-
-    private func runningMulti(of id: TransferID) -> MultiTable.ID? {
-        guard let transfer = transfers[id], transfer.stage == .running else { return nil }
-        return transfer.multi
-    }
-
     // MARK: Multi handles
 
     /// Returns the multi handle for a transfer. If the pool's connections were renewed while the transfer was
@@ -351,7 +323,7 @@ package actor TransferEngine {
         )
     }
 
-    private func advance(_ id: MultiTable.ID, _ step: (CurlMulti) -> CurlMulti.Turn) {
+    func advance(_ id: MultiTable.ID, _ step: (CurlMulti) -> CurlMulti.Turn) {
         guard let multi = multis[id] else { return }
         let turn = step(multi)
         for (transfer, reached) in turn.milestones {

@@ -1,3 +1,4 @@
+internal import CNetwatchCurl
 internal import Glibc
 public import NetwatchEventLoop
 
@@ -114,5 +115,248 @@ extension TransferFailure {
     public var isLocalShortage: Bool {
         guard bytesSent == 0 else { return false }
         return SystemError.shortages.contains(osErrno) || resolverCode == EAI_MEMORY
+    }
+}
+
+extension TransferFailure {
+    init(_ code: CURLcode, _ phase: Phase, errno: Int32 = 0, _ message: String) {
+        self.init(code: Int32(code.rawValue), osErrno: errno, phase: phase, message: message)
+    }
+
+    /// Returns the failure of a request that ended before the engine began any work for it.
+    static func refused(_ code: CURLcode, _ message: String) -> TransferFailure {
+        TransferFailure(code, .prepare, message)
+    }
+
+    /// Returns the failure of a request whose engine could not start its threads.
+    static func notStarted(_ error: SystemError) -> TransferFailure {
+        TransferFailure(CURLE_FAILED_INIT, .prepare, errno: error.errno, "\(error)")
+    }
+}
+
+// Failures of the name lookup.
+extension TransferFailure {
+    /// Returns the failure of a transfer whose host could not be resolved.
+    static func unresolved(_ host: String, _ failure: NameResolver.Failure) -> TransferFailure {
+        TransferFailure(
+            code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
+            osErrno: failure.errno,
+            resolverCode: failure.code,
+            phase: .resolve,
+            message: "could not resolve `\(host)`: \(failure)"
+        )
+    }
+
+    /// Returns the failure of a request whose host has no address that the transfer can use.
+    ///
+    /// - Parameter family: The address family that is missing; `nil` if the host has no address at all.
+    static func noAddress(of family: IPAddress.Family?) -> TransferFailure {
+        let kind =
+            switch family {
+            case .ipv4: "IPv4 address"
+            case .ipv6: "IPv6 address"
+            case nil: "address"
+            }
+        return TransferFailure(CURLE_COULDNT_RESOLVE_HOST, .resolve, "the host has no \(kind)")
+    }
+
+    static func lookupTimedOut(hasStarted: Bool) -> TransferFailure {
+        .lookupInterrupted(CURLE_OPERATION_TIMEDOUT, "the name lookup timed out", hasStarted: hasStarted)
+    }
+
+    /// Returns the failure of a lookup that was cancelled or timed out.
+    ///
+    /// - Parameter hasStarted: Whether a resolver thread had started the lookup. If none had, this machine was too busy
+    ///   and the name servers are not the cause.
+    static func lookupInterrupted(_ code: CURLcode, _ message: String, hasStarted: Bool) -> TransferFailure {
+        hasStarted
+            ? TransferFailure(code, .resolve, message)
+            : .refused(code, "\(message): all resolver threads were busy")
+    }
+}
+
+// Failures of the connection attempts.
+extension TransferFailure {
+    /// Returns the failure of a transfer that could not connect to any of its addresses.
+    static func notConnected(_ failure: ConnectionFailure) -> TransferFailure {
+        let verdict = failure.verdict
+        // libcurl has a separate code for a socket that could not be bound.
+        let isUnbound = verdict.map { !["connect", "socket", "epoll_ctl"].contains($0.call) } ?? false
+        return connecting(
+            isUnbound ? CURLE_INTERFACE_FAILED : CURLE_COULDNT_CONNECT,
+            errno: verdict?.errno ?? 0,
+            failure.attempts,
+            "\(failure)"
+        )
+    }
+
+    static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure) -> TransferFailure {
+        // If a local shortage prevented attempts to some addresses, its `errno` is reported with the timeout: one of
+        // these addresses might have accepted the connection.
+        let shortage = failure.verdict.flatMap { SystemError.shortages.contains($0.errno) ? $0.errno : nil }
+        return connecting(
+            CURLE_OPERATION_TIMEDOUT,
+            errno: shortage ?? 0,
+            failure.attempts,
+            "no connection within \(timeout) (\(failure))"
+        )
+    }
+
+    /// Returns the failure of a transfer that was cancelled while it waited for the name lookup or the connection.
+    static func connectCancelled(
+        _ interruption: HostConnector.Interruption,
+        _ message: String
+    ) -> TransferFailure {
+        switch interruption {
+        case .none: TransferFailure(CURLE_ABORTED_BY_CALLBACK, .connect, message)
+        case .lookup(let hasStarted):
+            .lookupInterrupted(CURLE_ABORTED_BY_CALLBACK, message, hasStarted: hasStarted)
+        case .connecting(let failure): connecting(CURLE_ABORTED_BY_CALLBACK, failure.attempts, message)
+        }
+    }
+
+    private static func connecting(
+        _ code: CURLcode,
+        errno: Int32 = 0,
+        _ attempts: [ConnectionAttempt],
+        _ message: String
+    ) -> TransferFailure {
+        var failure = TransferFailure(code, .connect, errno: errno, message)
+        failure.connectionAttempts = attempts
+        return failure
+    }
+}
+
+// Failures of streams. Streams do not use libcurl, but their failures have libcurl's codes, so that callers need only
+// one table of codes.
+extension TransferFailure {
+    /// Returns the failure of a stream whose connection broke during a read or a write.
+    static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {
+        let isSending = error.call == "send"
+        return TransferFailure(
+            code: Int32((isSending ? CURLE_SEND_ERROR : CURLE_RECV_ERROR).rawValue),
+            osErrno: error.errno,
+            phase: isSending ? .request : .response,
+            bytesSent: bytesSent,
+            message: errnoDescription(error.errno)
+        )
+    }
+
+    /// Returns the failure of a read after the stream was closed for reading, or of a write after it was closed for
+    /// writing.
+    ///
+    /// - Parameter side: "reading" or "writing".
+    static func closed(_ side: String) -> TransferFailure {
+        TransferFailure(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, "the stream is closed for \(side)")
+    }
+
+    /// Returns the failure of a call with invalid arguments.
+    static func refusedArgument(_ message: String) -> TransferFailure {
+        TransferFailure(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, message)
+    }
+}
+
+/// The reason why a server was not trusted, and the certificates that it presented.
+package struct TransferTrustFailure: Hashable, Sendable {
+    /// The check that failed.
+    package enum Cause: Hashable, Sendable {
+        /// The certificate chain is not valid. ``TrustVerdict/code`` has the reason.
+        case chain
+        /// The certificate does not name the host.
+        case host
+        /// The custom check (``TrustCheck``) refused the certificates.
+        case check
+        /// The server stapled no OCSP response, or one that does not say that its certificate is good.
+        case stapledStatus
+    }
+
+    package let cause: Cause
+    /// The certificates that the server presented; `nil` if the handshake ended before the server presented any.
+    package let presented: PresentedTrust?
+
+    package init(cause: Cause, presented: PresentedTrust?) {
+        self.cause = cause
+        self.presented = presented
+    }
+}
+
+/// The certificates that a server presents in a handshake, and their evaluation.
+package struct PresentedTrust: Hashable, Sendable {
+    /// The URL's host, without brackets.
+    package let host: String
+    /// The certificates in DER. First comes the chain, as far as OpenSSL could build it: the server's own certificate,
+    /// then each issuer, up to the root if it is known. The other certificates that the server sent follow.
+    package let chain: [[UInt8]]
+    /// The result of evaluating the chain against the accepted anchors. If the trust accepts any certificate
+    /// (``TransferTrust/anchors`` is `nil`), the result has no effect. It does not cover the host name, which is
+    /// checked later.
+    package let verdict: TrustVerdict
+}
+
+/// OpenSSL's result for a certificate chain.
+package struct TrustVerdict: Hashable, Sendable {
+    /// The result code: `X509_V_OK` (0) or one of `X509_V_ERR_…` (`X509_verify_cert_error_string(3)`).
+    package let code: Int32
+    /// The position in the chain of the certificate to which ``code`` applies: 0 is the server's own, 1 its issuer's,
+    /// and so on.
+    package let depth: Int32
+    /// OpenSSL's description.
+    package let message: String
+
+    package var isTrusted: Bool { code == 0 }
+}
+
+/// The reason why a server refused the client's certificate, as stated by its TLS alert (RFC 8446 §6.2).
+package enum ClientCertificateRefusal: Hashable, Sendable {
+    /// The server requires a certificate, and the client sent none.
+    case required
+    /// The server does not accept the certificate that the client sent.
+    case rejected
+}
+
+extension TransferFailure {
+    /// The reason why the server refused the client's certificate; `nil` if the transfer failed for another reason.
+    ///
+    /// After such a refusal the server has not processed the request.
+    ///
+    /// libcurl has no code for a refused certificate. Only the failure's message identifies it: the message contains
+    /// OpenSSL's text for the TLS alert. In TLS 1.3 the alert arrives after the client has completed its handshake, in
+    /// place of the response. libcurl then reports a failure to receive (56) or to send (55).
+    package var clientCertificateRefusal: ClientCertificateRefusal? {
+        // CURLE_SSL_CONNECT_ERROR, CURLE_SEND_ERROR and CURLE_RECV_ERROR.
+        guard [35, 55, 56].contains(code) else { return nil }
+        if message.contains("alert certificate required") { return .required }
+        return Self.rejections.contains { message.contains("alert \($0)") } ? .rejected : nil
+    }
+
+    private static let rejections = [
+        "bad certificate", "unsupported certificate", "certificate revoked", "certificate expired",
+        "certificate unknown", "unknown ca", "access denied",
+    ]
+}
+
+/// Messages about failed TLS connections.
+enum TLSMessage {
+    /// Returns a message of libcurl. If it contains an entry of OpenSSL's error queue, such as
+    /// `error:0A00010B:SSL routines::wrong version number`, returns the failure in words instead, with OpenSSL's reason
+    /// in parentheses.
+    static func inWords(_ message: String) -> String {
+        guard let start = message.firstRange(of: "error:")?.lowerBound else { return message }
+        // `error:CODE:LIBRARY:FUNCTION:REASON`, see ERR_error_string(3).
+        let parts = message[start...].split(separator: ":", maxSplits: 4, omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[2] == "SSL routines" else { return message }
+        let reason = parts[4].firstRange(of: ", errno").map { parts[4][..<$0.lowerBound] } ?? parts[4]
+        return "\(meaning(of: reason)) (\(reason))"
+    }
+
+    private static func meaning(of reason: Substring) -> String {
+        if reason.contains(" alert ") { return "the server refused the TLS connection" }
+        return switch reason {
+        case "wrong version number", "http request", "packet length too long":
+            "the server does not speak TLS on this port"
+        case "certificate verify failed": "the server's certificate is not trusted"
+        case "unexpected eof while reading": "the server closed the TLS connection early"
+        default: "the TLS connection failed"
+        }
     }
 }
