@@ -222,8 +222,7 @@ let package = Package(
                 "CNetwatchFaultVFS", "ClientCore", "Gateway", "NetwatchEventLoop", "NetwatchTransport",
                 "OfflineQueue", "QueueTestProcess",
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ],
-            exclude: ["Fixtures"]
+            ]
         ),
         .tests(
             "NetwatchServiceTests",
@@ -275,14 +274,12 @@ extension Target {
     static func tests(
         _ name: String,
         _ dependencies: [Dependency],
-        exclude: [String] = [],
         isOptimized: Bool = false
     ) -> Target {
         let flags: [SwiftSetting] = isOptimized ? [] : [.unsafeFlags(["-Onone"])]
         return .testTarget(
             name: name,
             dependencies: dependencies + ["NetwatchTestSupport"],
-            exclude: exclude,
             swiftSettings: strict + flags
         )
     }

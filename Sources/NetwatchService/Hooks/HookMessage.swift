@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Logging
 internal import NetwatchEventLoop
+internal import OfflineQueue
 
 /// A message of a hook: hosts that went down for the same cause, or that are up again after such outages.
 struct HookMessage: Hashable, Sendable {

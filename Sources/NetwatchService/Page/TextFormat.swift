@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import OfflineQueue
 
 /// Texts for people.
 package enum TextFormat {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import OfflineQueue
 
 /// A description of why a body could not be decoded. It uses the terms of JSON, because clients do not know the Swift
 /// types and property names.

@@ -1,4 +1,5 @@
 internal import NetwatchEventLoop
+internal import OfflineQueue
 
 /// The names of an object's members as the client wrote them, including those of nested objects.
 struct MemberNames {
@@ -68,12 +69,5 @@ private struct AcceptedNames {
         let value = children[children.index(children.startIndex, offsetBy: position)].value
         let mirror = Mirror(reflecting: value)
         return mirror.displayStyle == .optional ? mirror.children.first?.value : value
-    }
-}
-
-extension String {
-    /// The name of a property as in JSON: `ttl_seconds` for `ttlSeconds`.
-    var snakeCase: String {
-        reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
     }
 }

@@ -31,9 +31,7 @@ package enum ArchiveFormat {
     }
 
     static func request(_ request: ArchivedRequest) throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return line(Data(requestStart) + (try encoder.encode(request)) + Data("}".utf8))
+        line(Data(requestStart) + (try QueueJSON.encoder.encode(request)) + Data("}".utf8))
     }
 
     static func chunk(_ bytes: Data) -> Data {

@@ -32,7 +32,7 @@ package struct ArchiveParser: ~Copyable {
     private var requests = 0
     private var hash: SHA256
     private var bodyHash: SHA256
-    private let decoder = JSONDecoder()
+    private let decoder = QueueJSON.decoder
 
     /// Creates a parser for one export.
     ///
@@ -134,7 +134,7 @@ extension ArchiveParser {
         do {
             request = try decoder.decode(RequestLine.self, from: line).request.withoutSecrets()
         } catch {
-            throw fault("expected a request: \(Self.reason(error))")
+            throw fault("expected a request: \(QueueJSON.reason(error))")
         }
         do {
             events.append(.request(request, try request.validated()))
@@ -147,15 +147,6 @@ extension ArchiveParser {
             place = .body(body, 0)
         } else {
             events.append(.complete)
-        }
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        switch error as? DecodingError {
-        case .keyNotFound(let key, _): "\(quoted(key.stringValue)) is missing"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context):
-            "\(quoted(context.codingPath.map(\.stringValue).joined(separator: "."))) has the wrong type"
-        default: "invalid JSON"
         }
     }
 

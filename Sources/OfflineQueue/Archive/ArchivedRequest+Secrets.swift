@@ -1,8 +1,8 @@
 internal import ClientCore
 
 extension ArchivedRequest {
-    /// Returns the request without secrets: those that versions before 5 stored, and the signature of a signed URL. An
-    /// export contains none, and an import removes those in an export of an older version.
+    /// Returns the request without secrets, such as the signature of a signed URL. An export contains none, and an import
+    /// removes those of a changed export.
     ///
     /// The credential of the request replaces them. A request without one is held.
     func withoutSecrets() -> ArchivedRequest {

@@ -41,28 +41,16 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var expires: Int64
     /// The time of ``EnqueueOptions/notBefore``.
     package var scheduled: Int64?
-    package var maximumAttempts: Int?
     package var key: Key?
-    package var atMostOnce: Bool
     package var replaceKey: String?
     /// The ids of the undelivered requests that this request depends on.
     package var after: [String]
-    /// The expected responses, as ``Expectation/init(parsing:)`` accepts them.
-    package var expect: String?
-    /// The timeouts, the version of HTTP and the rules for statuses in the form of ``AttemptSettings/stored``. `nil` stands
-    /// for the defaults. Exports of older versions, in which timeouts could not be set, do not contain this member.
-    package var timeouts: String?
-    /// The name of the request's credential. `nil` for none, and in exports of versions that had no credentials.
+    /// The name of the request's credential; `nil` for none.
     package var credential: String?
-    /// The tag; `nil` for none. Exports of earlier versions contain neither this member nor the next two, which are
-    /// then `nil`.
+    /// The tag; `nil` for none.
     package var tag: String?
-    /// The webhook that reports the end of the request.
-    package var onDone: Webhook?
-    /// The id of the request whose end this webhook reports.
-    package var webhookOf: String?
-    /// The constraints as ``RequestConstraints/description``. `nil` for none, and in exports of versions that had none.
-    package var constraints: String?
+    /// The other options, as the store keeps them.
+    var options: StoredOptions
     /// The id of the user who enqueued the request. `nil` if that is not known.
     package var submitter: UInt32?
     package var state: State
@@ -92,9 +80,9 @@ extension ArchivedRequest {
     /// The latest accepted time: the end of the year 9999. Sums with it do not overflow.
     private static let latestMoment: Int64 = 253_402_300_799_999
     private static let maximumAttemptCount = 1_000_000_000
-    /// The maximum length of ``lastError`` in bytes. No version has stored a longer error.
+    /// The maximum length of ``lastError`` in bytes. The queue stores no longer error.
     private static let longestError = 128 * 1024
-    /// The maximum length of ``constraints`` in bytes, more than any version has stored.
+    /// The maximum length of the text of constraints in bytes, more than constraints that can be evaluated have.
     private static let longestConstraints = 4096
 
     /// Validates the request, and returns it in the form in which requests are enqueued.
@@ -104,9 +92,9 @@ extension ArchivedRequest {
         try checkNumbers()
         try checkBody()
         let headers = try pairs()
-        var request = try NewRequest(
+        let request = try NewRequest(
             QueueRequest(method: method, url: url, headers: headers, body: placeholder),
-            options: try options(headers),
+            options: options(headers),
             for: .import
         )
         guard request.id == id, request.headers == HeaderText.encode(headers) else {
@@ -115,8 +103,6 @@ extension ArchivedRequest {
                 "`headers` contains the idempotency key, which belongs in `key` only"
             )
         }
-        if let webhookOf { try RequestChecks.checkPrintable(webhookOf, "id of the request of a webhook") }
-        request.webhookOf = webhookOf
         return request
     }
 
@@ -135,7 +121,7 @@ extension ArchivedRequest {
         }
         let texts = [
             ("last error", lastError, Self.longestError),
-            ("text of the constraints", constraints, Self.longestConstraints),
+            ("text of the constraints", options.options.constraints.description, Self.longestConstraints),
         ]
         for case (let name, let text?, let limit) in texts where text.utf8.count > limit {
             throw QueueError(
@@ -177,20 +163,15 @@ extension ArchivedRequest {
         return headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
     }
 
-    private func options(_ headers: [QueueRequest.Header]) throws(QueueError) -> EnqueueOptions {
-        var options = EnqueueOptions(lane: lane.isEmpty ? nil : lane, isFIFO: fifo, id: id)
+    private func options(_ headers: [QueueRequest.Header]) -> EnqueueOptions {
+        // A request whose constraints cannot be evaluated is held before its first attempt.
+        var options = options.options
+        (options.lane, options.isFIFO, options.id) = (lane.isEmpty ? nil : lane, fifo, id)
         options.priority = priority
-        options.maximumAttempts = maximumAttempts
         options.replaceKey = replaceKey
         options.dependencies = after
-        options.isAtMostOnce = atMostOnce
-        options.attemptSettings = try AttemptSettings(parsing: timeouts)
         options.credential = credential
         options.tag = tag
-        options.onDone = onDone
-        // A request whose constraints cannot be evaluated is held before its first attempt.
-        options.constraints = RequestConstraints(stored: constraints)
-        if let expect { options.expectation = try Expectation(parsing: expect) }
         options.idempotencyKey = key.map { .value($0.value) } ?? .none
         options.idempotencyKey.isQuoted = key?.quoted ?? false
         options.idempotencyKey.headerName = key?.header ?? Self.nameBeyond(headers)
@@ -207,5 +188,46 @@ extension ArchivedRequest {
         var name = "x"
         while names.contains(name) { name += "x" }
         return name
+    }
+}
+
+// MARK: - Decoding
+
+extension ArchivedRequest {
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        func value<Value: Decodable>(_ key: CodingKeys) throws -> Value {
+            try container.decode(Value.self, forKey: key)
+        }
+        func optional<Value: Decodable>(_ key: CodingKeys) throws -> Value? {
+            try container.decodeIfPresent(Value.self, forKey: key)
+        }
+        try self.init(
+            id: value(.id),
+            method: value(.method),
+            url: value(.url),
+            headers: value(.headers),
+            lane: value(.lane),
+            fifo: value(.fifo),
+            priority: value(.priority),
+            created: value(.created),
+            life: value(.life),
+            expires: value(.expires),
+            scheduled: optional(.scheduled),
+            key: optional(.key),
+            replaceKey: optional(.replaceKey),
+            after: value(.after),
+            credential: optional(.credential),
+            tag: optional(.tag),
+            options: optional(.options) ?? StoredOptions(DevelopmentExport.options(from: decoder)),
+            submitter: optional(.submitter),
+            state: value(.state),
+            holdReason: optional(.holdReason),
+            attempts: value(.attempts),
+            deferrals: value(.deferrals),
+            lastStatus: optional(.lastStatus),
+            lastError: optional(.lastError),
+            body: optional(.body)
+        )
     }
 }

@@ -201,6 +201,12 @@ enum QueueDatabase {
         guard found == QueueSchema.applicationID || (found == 0 && isEmpty) else {
             throw StoreFault.foreign("it belongs to another program")
         }
+        guard try !QueueSchema.isOfDevelopmentVersion(database) else {
+            throw StoreFault.foreign(
+                "it was written by a development version; export the queue with that version (`netwatch queue export`), "
+                    + "move the directory away, start this version, and import the export (`netwatch queue import`)"
+            )
+        }
         guard try !QueueSchema.migrator.hasBeenSuperseded(database) else {
             throw StoreFault.foreign("it was written by a newer netwatch")
         }

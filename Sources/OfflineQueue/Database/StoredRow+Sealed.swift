@@ -6,23 +6,15 @@ struct SealedColumn: Sendable {
     let name: String
     let part: SealedPart
 
-    static let ofHeaders = [SealedColumn(name: "headers", part: .headers)]
-    static let ofKey = [SealedColumn(name: "key_value", part: .key)]
-    /// The columns of `request` and `history`.
-    static let ofRequest =
-        ofHeaders + ofKey + [
-            SealedColumn(name: "body_sha256", part: .digest),
-            SealedColumn(name: "inline_sha256", part: .inlineDigest),
-        ]
+    /// The column of `request` and `history`.
+    static let content = SealedColumn(name: "content", part: .content)
     /// The column of `body`, which queries join with a row of `request` or `history`.
-    static let ofBody = [SealedColumn(name: "bytes", part: .body)]
+    static let body = SealedColumn(name: "bytes", part: .body)
     /// The columns of `response`.
     static let ofResponse = [
         SealedColumn(name: "headers", part: .responseHeaders),
         SealedColumn(name: "body", part: .responseBody),
     ]
-
-    fileprivate static let ofRequestAndBody = ofRequest + ofBody
 }
 
 extension [SealedColumn] {
@@ -33,12 +25,12 @@ extension [SealedColumn] {
 /// Decrypts rows. The code that reads a row afterwards does not know whether the row was encrypted.
 extension StoredRow {
     /// Returns a row of `request` or `history` with its columns decrypted. The query must also select `id` and
-    /// `key_id`, and with `headers` the columns of ``BoundContent``.
+    /// `key_id`, and with `content` the columns of ``BoundContent``.
     ///
     /// - Throws: ``SealFault`` if the row cannot be decrypted, ``DamagedColumn``.
     func opened(by sealer: Sealer) throws -> StoredRow {
-        guard !isNull("key_id") else { return try checkedPlain(.headers) }
-        return try opened(SealedColumn.ofRequestAndBody, by: sealer, of: try self["id"])
+        guard !isNull("key_id") else { return try checkedPlain("content", .content) }
+        return try opened([.content, .body], by: sealer, of: try self["id"])
     }
 
     /// Returns a row of `response` with its columns decrypted.
@@ -46,16 +38,16 @@ extension StoredRow {
     /// - Parameter id: The id of the request.
     /// - Throws: ``SealFault``, ``DamagedColumn``.
     func openedResponse(by sealer: Sealer, of id: String) throws -> StoredRow {
-        guard !isNull("key_id") else { return try checkedPlain(.responseHeaders) }
+        guard !isNull("key_id") else { return try checkedPlain("headers", .responseHeaders) }
         return try opened(SealedColumn.ofResponse, by: sealer, of: id)
     }
 
     /// Returns a row without `key_id` unchanged. Throws if its header fields are encrypted: then someone has removed
-    /// the `key_id`, and the ciphertext would be sent. Plaintext header fields end with a newline, and Base64 does not.
-    private func checkedPlain(_ headers: SealedPart) throws -> StoredRow {
-        guard has("headers"), let text = try self["headers"] as String? else { return self }
+    /// the `key_id`, and the ciphertext would be sent. Plaintext ends with a newline, and Base64 does not.
+    private func checkedPlain(_ column: String, _ part: SealedPart) throws -> StoredRow {
+        guard has(column), let text = try self[column] as String? else { return self }
         guard text.isEmpty || text.utf8.last == UInt8(ascii: "\n") else {
-            throw SealFault(cause: .damaged, part: headers.name)
+            throw SealFault(cause: .damaged, part: part.name)
         }
         return self
     }
@@ -75,7 +67,7 @@ extension StoredRow {
     }
 
     private func bound(to part: SealedPart) throws -> [String?] {
-        part == .headers ? try BoundContent(row: self).values : []
+        part == .content ? try BoundContent(row: self).values : []
     }
 
     private func opened(_ columns: [SealedColumn], by sealer: Sealer, of id: String) throws -> StoredRow {
@@ -96,15 +88,13 @@ extension StoredRow {
     }
 
     /// Returns the row without the values that cannot be decrypted.
-    var withoutSealedValues: StoredRow {
-        replacing("headers", with: "").replacing("key_value", with: String?.none)
-    }
+    var withoutSealedValues: StoredRow { replacing("content", with: RequestContent().stored) }
 }
 
 extension SealedPart {
     fileprivate var isText: Bool {
         switch self {
-        case .headers, .key, .digest, .inlineDigest, .responseHeaders: true
+        case .content, .responseHeaders: true
         case .body, .responseBody: false
         }
     }
@@ -113,37 +103,26 @@ extension SealedPart {
 /// The values of a request as they are written to a row: encrypted if the store has a key.
 struct SealedContent {
     let keyID: String?
-    let headers: String
-    let keyValue: String?
-    /// The SHA-256 of the body's file.
-    let digest: String?
-    /// The SHA-256 of an inline body, which the row keeps when the body is deleted.
-    let inlineDigest: String?
+    /// The stored form of ``RequestContent``.
+    let content: String
     /// The key of the body's file.
     let bodyKey: Data?
     /// The inline body; `nil` if there is none.
     let body: Data?
-    /// The SHA-256 of an inline body that is not encrypted. The tag of an encrypted one has the same purpose.
-    let bodyDigest: Data?
 
     /// - Throws: ``QueueError`` if OpenSSL fails.
     init(_ new: NewRequest, by sealer: Sealer) throws(QueueError) {
         keyID = sealer.keyID
-        headers = try sealer.seal(new.headers, .headers, of: new.id, BoundContent(new).values)
-        keyValue = if let key = new.key { try sealer.seal(key.value, .key, of: new.id) } else { nil }
-        var (file, bytes): (SpooledBody?, Data?) = (nil, nil)
+        var content = RequestContent(headers: new.headers, key: new.key)
+        var (key, bytes): (Data?, Data?) = (nil, nil)
         switch new.body {
-        case .spooled(let body): file = body
-        case .inline(let data): bytes = data
+        case .spooled(let file): (content.digest, key) = (file.digest, file.sealedKey)
+        case .inline(let data): (content.digest, bytes) = (try SHA256.digest(of: data), data)
         case .none, .unreadable, .changed, .gone: break
         }
-        digest = if let file { try sealer.seal(file.digest.description, .digest, of: new.id) } else { nil }
-        bodyKey = file?.sealedKey
+        self.content = try sealer.seal(content.stored, .content, of: new.id, BoundContent(new).values)
+        bodyKey = key
         body = if let bytes { try sealer.seal(bytes, .body, of: new.id) } else { nil }
-        let found: SHA256Digest? = if let bytes { try SHA256.digest(of: bytes) } else { nil }
-        inlineDigest =
-            if let found { try sealer.seal(found.description, .inlineDigest, of: new.id) } else { nil }
-        bodyDigest = keyID == nil ? found.map { Data($0.bytes) } : nil
     }
 }
 
@@ -152,8 +131,7 @@ extension BoundContent {
         self.init(
             method: new.method,
             url: new.url,
-            keyHeader: new.key?.name,
-            isKeyQuoted: new.key?.isQuoted ?? false,
+            isRepeatable: new.isRepeatable,
             bodyBytes: new.body.size,
             credential: new.options.credential
         )
@@ -163,8 +141,7 @@ extension BoundContent {
         try self.init(
             method: row["method"],
             url: row["url"],
-            keyHeader: row["key_header"],
-            isKeyQuoted: row["key_quoted"],
+            isRepeatable: row["is_repeatable"],
             bodyBytes: row["body_bytes"],
             credential: row["credential"]
         )

@@ -4,13 +4,11 @@ internal import NetwatchEventLoop
 /// The encrypted parts of a stored request. The raw value is part of the context of a ciphertext, together with the
 /// request's id. A ciphertext is therefore useless in another column or row.
 ///
-/// The context of ``headers`` also contains ``BoundContent``. Every encrypted request has header fields, perhaps none,
-/// and is read only as a whole. It therefore cannot be sent after one of these values was changed.
+/// The context of ``content`` also contains ``BoundContent``. Every encrypted request has this part, and is read only as
+/// a whole. It therefore cannot be sent after one of these values was changed.
 enum SealedPart: String, Hashable, Sendable {
-    case headers
-    case key
-    case digest
-    case inlineDigest = "inline-digest"
+    /// ``RequestContent``.
+    case content
     case body
     case responseHeaders = "response-headers"
     case responseBody = "response-body"
@@ -18,9 +16,7 @@ enum SealedPart: String, Hashable, Sendable {
     /// The part in words, for errors.
     var name: String {
         switch self {
-        case .headers: "header fields"
-        case .key: "bytes of the idempotency key"
-        case .digest, .inlineDigest: "bytes of the body's hash"
+        case .content: "header fields"
         case .body: "bytes of the body"
         case .responseHeaders: "header fields of the response"
         case .responseBody: "bytes of the response"
@@ -39,14 +35,13 @@ enum SealedPart: String, Hashable, Sendable {
 struct BoundContent {
     let method: String
     let url: String
-    let keyHeader: String?
-    let isKeyQuoted: Bool
+    let isRepeatable: Bool
     let bodyBytes: Int64
     let credential: String?
 
     /// The values for ``SealedPart/context(of:_:)``.
     var values: [String?] {
-        [method, url, keyHeader, "\(isKeyQuoted)", "\(bodyBytes)", credential]
+        [method, url, "\(isRepeatable)", "\(bodyBytes)", credential]
     }
 }
 

@@ -25,12 +25,13 @@ extension Attempt {
             headers: request.headers + (request.key.map { [$0.header] } ?? []),
             body: body,
             mayBeSentTwice: request.mayBeSentTwice,
-            timeouts: request.settings.timeouts.extended(by: request.overruns),
-            httpVersion: request.settings.httpVersion ?? httpVersion,
+            timeouts: request.options.timeouts.extended(by: request.overruns),
+            httpVersion: request.options.httpVersion ?? httpVersion,
             isMisdirected: request.lastStatus == FailureTable.misdirectedStatus,
-            responseLimit: [responseLimit, request.expectation.neededResponseLimit].compactMap(\.self).max(),
+            responseLimit: [responseLimit, request.options.expectation.neededResponseLimit].compactMap(\.self)
+                .max(),
             binding: binding,
-            credential: request.credential,
+            credential: request.options.credential,
             mayStillBeSent: mayStillBeSent
         )
     }
@@ -98,12 +99,8 @@ struct UnopenedBody: Error {
 }
 
 extension ClaimedRequest {
-    var mayBeSentTwice: Bool {
-        !isAtMostOnce && (key != nil || HTTPMethod.isIdempotent(method))
-    }
-
     /// Whether the request is given up if this attempt fails.
-    var isLastAttempt: Bool { maximumAttempts.map { attempts >= $0 } ?? false }
+    var isLastAttempt: Bool { options.maximumAttempts.map { attempts >= $0 } ?? false }
 }
 
 extension AttemptContext {
@@ -114,7 +111,7 @@ extension AttemptContext {
             hasKey: request.key != nil,
             gateIsDown: gateIsDown,
             accept: request.headers.first { $0.name.lowercased() == "accept" }?.value,
-            expectation: request.expectation,
+            expectation: request.options.expectation,
             lastStatus: request.lastStatus
         )
     }

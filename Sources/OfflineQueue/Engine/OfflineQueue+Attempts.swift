@@ -174,7 +174,7 @@ extension OfflineQueue {
             transfer: transfer,
             mayBeSentTwice: request.mayBeSentTwice,
             began: now,
-            credentialChanges: request.credential.map { credentialChanges[$0, default: 0] } ?? 0
+            credentialChanges: request.options.credential.map { credentialChanges[$0, default: 0] } ?? 0
         )
         let gateState = origin.flatMap { scheduler.gateState(of: $0.endpoint) }
         Task { await self.conclude(request, claim, origin, gateState, transfer) }
@@ -246,7 +246,7 @@ extension OfflineQueue {
         context.validatesServer = sender.validatesServer(of: request.url)
         context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
         context.statusRules = configuration.rules(
-            besides: request.settings.statusRules,
+            besides: request.options.statusRules,
             for: origin,
             lane: scheduler.key(ofLane: claim.lane)?.label
         )

@@ -95,7 +95,7 @@ extension OfflineQueue {
         guard isRejected || verdict.isDelivered && scheduler.hasRejectedCredentials,
             let origin = try? Origin(url: request.url), let began = inflight[request.sequence]?.began
         else { return }
-        let scope = CredentialScope(credential: request.credential, origin: origin)
+        let scope = CredentialScope(credential: request.options.credential, origin: origin)
         handle(
             isRejected
                 ? .credentialRejected(scope, request: request.sequence, began: began)
@@ -116,7 +116,7 @@ extension OfflineQueue {
     /// Releases a request that was just held because of its credential, if that credential has changed since the
     /// attempt began.
     func releaseIfChanged(_ request: ClaimedRequest) async throws {
-        guard let name = request.credential, let attempt = inflight[request.sequence],
+        guard let name = request.options.credential, let attempt = inflight[request.sequence],
             attempt.credentialChanges != credentialChanges[name, default: 0]
         else { return }
         try await store.releaseRequests(heldForCredential: name, triedBefore: nil)

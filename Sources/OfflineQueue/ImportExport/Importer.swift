@@ -121,7 +121,7 @@ extension Importer {
         var graph = dependencies
         try await read { events in
             for case .request(let request, let new) in events where request.state != .dead {
-                graph.add(request.id, in: RestoredRequest(request, new, as: submitters).lane)
+                graph.add(request.id, in: RestoredRequest(request, new, as: submitters).new.lane)
             }
         }
         do throws(QueueError) { try graph.check() } catch {

@@ -4,23 +4,34 @@ package import Foundation
 /// A validated request, ready to be stored. It has its id, its lane and its idempotency key.
 package struct NewRequest: Sendable {
     package let id: String
-    package let lane: LaneKey
+    package private(set) var lane: LaneKey
     package let method: String
     package let url: String
     /// The header lines in the form of ``HeaderText``, without the idempotency key.
     package let headers: String
     package let key: KeyHeader?
-    package let options: EnqueueOptions
+    package internal(set) var options: EnqueueOptions
     /// The stored body. It is `.none` until the caller has validated the request and stored the body.
     package var body: StoredBody
-    /// For a webhook: the id of the request whose outcome it reports.
-    var webhookOf: String?
 
     /// The size of the URL and the headers in bytes.
     var headBytes: Int64 { Int64(url.utf8.count + headers.utf8.count) }
     /// The size of URL, headers and body in bytes, which counts against ``QueueLimits/bytes``, with the bytes that are
     /// reserved for the webhook.
     package var size: Int64 { headBytes + body.size + (options.onDone?.reservedBytes ?? 0) }
+
+    /// Whether the server may receive the request twice without harm: it recognizes the repetition by the key, or the method
+    /// is idempotent.
+    var isRepeatable: Bool { !options.isAtMostOnce && (key != nil || HTTPMethod.isIdempotent(method)) }
+    /// Whether the request can make room for others. A webhook would take the place of a request that has one.
+    var isDroppable: Bool { options.onDone == nil && options.webhookOf == nil }
+
+    /// Returns the request as one of another submitter.
+    func submitted(by submitter: Submitter?) -> NewRequest {
+        var request = self
+        (request.options.submitter, request.lane.submitter) = (submitter, submitter?.user)
+        return request
+    }
 
     /// Validates a request and its options. The content of the request's body is not read.
     ///

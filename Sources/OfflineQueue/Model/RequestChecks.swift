@@ -139,6 +139,10 @@ extension RequestChecks {
         try options.expectation.check()
         try options.timeouts.check()
         try options.statusRules.check()
+        if let id = options.webhookOf { try checkPrintable(id, "id of the request of a webhook") }
+        if purpose == .store, let fault = options.constraints.fault {
+            throw QueueError(.invalidOption, fault)
+        }
         if let most = options.maximumAttempts, most < 1 {
             throw QueueError(
                 .invalidOption,

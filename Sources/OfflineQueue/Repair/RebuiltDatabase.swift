@@ -166,8 +166,6 @@ private struct RebuiltTable {
         let type: String
         let isKey: Bool
         let isOptional: Bool
-        /// Whether a row may lack the column, because a later version of the schema has added it.
-        let mayBeMissing: Bool
     }
 
     let name: String
@@ -178,13 +176,11 @@ private struct RebuiltTable {
     init(_ name: String, in database: Database) throws {
         (self.name, self.database) = (name, database)
         columns = try database.columns(in: name).map { column in
-            let isOptional = !column.isNotNull && column.primaryKeyIndex == 0
-            return Column(
+            Column(
                 name: column.name,
                 type: column.type,
                 isKey: column.primaryKeyIndex > 0,
-                isOptional: isOptional,
-                mayBeMissing: isOptional || column.defaultValueSQL != nil
+                isOptional: !column.isNotNull && column.primaryKeyIndex == 0
             )
         }
         // The key of a table with row numbers is the number, and its column in the file is NULL.
@@ -193,47 +189,31 @@ private struct RebuiltTable {
 
     /// Returns whether all records have the form of this table's rows.
     func accepts(_ records: [Record]) -> Bool {
-        records.allSatisfy { accepts($0.values[...]) }
+        records.allSatisfy(accepts)
     }
 
-    private func accepts(_ values: ArraySlice<DatabaseValue>) -> Bool {
-        guard values.count <= columns.count, columns.dropFirst(values.count).allSatisfy(\.mayBeMissing) else {
-            return false
-        }
-        return zip(columns, values).allSatisfy { column, value in
-            switch value.storage {
-            case .null: column.isKey ? isNumbered : column.isOptional
-            case .int64: column.type == "INTEGER" && !(column.isKey && isNumbered)
-            case .string: column.type == "TEXT"
-            case .blob: column.type == "BLOB"
-            case .double: false
+    private func accepts(_ record: Record) -> Bool {
+        record.values.count == columns.count
+            && zip(columns, record.values).allSatisfy { column, value in
+                switch value.storage {
+                case .null: column.isKey ? isNumbered : column.isOptional
+                case .int64: column.type == "INTEGER" && !(column.isKey && isNumbered)
+                case .string: column.type == "TEXT"
+                case .blob: column.type == "BLOB"
+                case .double: false
+                }
             }
-        }
     }
 
-    /// Returns the values of a record that belong to the first columns of this table; `nil` if the record does not have
-    /// the form of its rows.
-    ///
-    /// Versions of the schema have added columns at the end, except to `lane`. Salvage only reads columns of `lane` that
-    /// all versions have in common.
-    private func usable(_ record: Record) -> ArraySlice<DatabaseValue>? {
-        let common = record.values.prefix(Self.commonLaneColumns)
-        if accepts(record.values[...]) { return record.values[...] }
-        return name == "lane" && accepts(common) ? common : nil
-    }
-
-    /// The columns up to `mode`.
-    private static let commonLaneColumns = 6
-
-    /// Adds a row, unless a row with the same key exists. Columns that the record lacks get their defaults.
+    /// Adds a row, unless a row with the same key exists.
     ///
     /// - Returns: `false` if the record does not have the form of this table's rows, or if its key is in use.
     func insert(_ row: Int64, _ record: Record) throws -> Bool {
-        guard let usable = usable(record) else { return false }
-        let values = zip(columns, usable).map { column, value in
+        guard accepts(record) else { return false }
+        let values = zip(columns, record.values).map { column, value in
             column.isKey && isNumbered ? row.databaseValue : value
         }
-        let names = columns.prefix(values.count).map(\.name).joined(separator: ", ")
+        let names = columns.map(\.name).joined(separator: ", ")
         let marks = values.map { _ in "?" }.joined(separator: ", ")
         let statement = try database.cachedStatement(
             sql: "INSERT OR IGNORE INTO \(name) (\(names)) VALUES (\(marks))"

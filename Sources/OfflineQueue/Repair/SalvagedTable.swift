@@ -29,7 +29,7 @@ struct SalvagedTable {
         (self.isRebuilt, self.sealer) = (isRebuilt, sealer)
         self.database = database
         (name, key) = part == .waiting ? ("request", "seq") : ("history", "position")
-        columns = ArchivedRequest.columns(of: name, in: database)
+        columns = ArchivedRequest.columns(of: name)
     }
 
     private var condition: String { name == "history" ? " AND state = 'dead' AND is_whole = 1" : "" }
@@ -120,24 +120,24 @@ extension SalvagedTable {
         }
         let sequence = try sequence(at: position)
         let lane = try lane(at: position)
-        let body = try fetch("SELECT * FROM body WHERE seq = ?", [sequence])
-        let bytes = try body?["bytes"] as Data?
-        // Versions of the schema before 9 have no hash.
-        let digest = try body.flatMap { try $0.has("sha256") ? $0["sha256"] as Data? : nil }
+        let bytes = try fetch("SELECT bytes FROM body WHERE seq = ?", [sequence]).map {
+            try $0["bytes"] as Data
+        }
         let stored = try fetch(
             """
-            SELECT \(columns), ? AS label, ? AS mode, ? AS bytes, ? AS sha256
+            SELECT \(columns), ? AS label, ? AS mode, ? AS bytes
             FROM \(name) NOT INDEXED WHERE \(key) = ?
             """,
-            [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, digest, position]
+            [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, position]
         )
         guard let stored else { throw Failure.unknown("the row no longer exists") }
         let found = try stored.opened(by: sealer)
-        var request = try ArchivedRequest(found).withoutSecrets()
+        let content = try RequestContent(found)
+        var request = try ArchivedRequest(found, content).withoutSecrets()
         if request.mayWaitForOthers, !find(dependenciesOf: sequence, &request) { isWhole = false }
         if lane == nil, request.state != .dead { isWhole = false }
         try hold(&request, at: sequence, hasLane: lane != nil)
-        return (request, try StoredBody(whole: found))
+        return (request, try StoredBody(whole: found, content.digest))
     }
 
     /// Holds an unfinished request if it is unknown whether it may be sent.

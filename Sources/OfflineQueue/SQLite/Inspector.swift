@@ -226,12 +226,9 @@ extension Inspector {
             SELECT 'queue' AS name, meta.requests AS noted, (SELECT count(*) FROM request) AS found,
             meta.bytes AS notedBytes, (SELECT ifnull(sum(size), 0) FROM request) AS foundBytes FROM meta
             """
-        // Stores of earlier versions are checked without migration.
-        let hasOwners = try database.columns(in: "lane").contains { $0.name == "lane_submitter" }
-        let owner = hasOwners ? "ifnull(' of the user ' || lane_submitter, '')" : "''"
         let lanes = """
-            SELECT scheme || '://' || host || ':' || port || ' ' || label || \(owner) AS name, lane.requests AS noted,
-            count(size) AS found, lane.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
+            SELECT scheme || '://' || host || ':' || port || ' ' || label
+            || ifnull(' of the user ' || lane_submitter, '') AS name, lane.requests AS noted, count(size) AS found, lane.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
             FROM lane LEFT JOIN request ON lane_id = lane.id GROUP BY lane.id
             HAVING noted <> found OR notedBytes <> foundBytes
             """
@@ -244,9 +241,7 @@ extension Inspector {
             submitter.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
             FROM submitter LEFT JOIN request ON request.submitter = user GROUP BY user
             """
-        let hasUsers = try database.tableExists("submitter")
-        let statements = [totals, lanes, history] + (hasUsers ? [users] : [])
-        for row in try statements.flatMap({ try database.rows($0) }) {
+        for row in try [totals, lanes, history, users].flatMap({ try database.rows($0) }) {
             let noted: (Int64, Int64) = try (row["noted"], row["notedBytes"])
             let found: (Int64, Int64) = try (row["found"], row["foundBytes"])
             guard noted != found else { continue }
@@ -332,7 +327,7 @@ extension Inspector {
         try await read { [sealer] database -> Page in
             var page = Page(last: position)
             do {
-                let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
+                let sql = part == .waiting ? Self.waitingRows : Self.deadRows
                 let rows = try database.cursor(sql, [position, Self.page])
                 while !page.isFull, let row = try rows.next() {
                     page.last = try row.place("position", after: page.last)
@@ -346,21 +341,17 @@ extension Inspector {
         }
     }
 
-    private static func waitingRows(_ database: Database) -> String {
-        """
-        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode,
-        bytes, sha256 FROM request NOT INDEXED CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+    private static let waitingRows = """
+        SELECT \(ArchivedRequest.columns(of: "request")), seq AS position, label, mode, bytes
+        FROM request NOT INDEXED CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > ? ORDER BY seq LIMIT ?
         """
-    }
 
-    private static func deadRows(_ database: Database) -> String {
-        """
-        SELECT \(ArchivedRequest.columns(of: "history", in: database)), position, label, mode, bytes, sha256
+    private static let deadRows = """
+        SELECT \(ArchivedRequest.columns(of: "history")), position, label, mode, bytes
         FROM history NOT INDEXED LEFT JOIN body USING (seq)
         WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
         """
-    }
 
     /// Returns the query for the row at a position, if it still refers to a spool file of a name.
     private static func rowNaming(_ part: ExportCursor.Part) -> String {
@@ -382,8 +373,9 @@ extension Inspector.Page {
         let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"
         do {
             let row = try row.opened(by: sealer)
-            var request = try ArchivedRequest(row)
-            let body = try StoredBody(whole: row)
+            let content = try RequestContent(row)
+            var request = try ArchivedRequest(row, content)
+            let body = try StoredBody(whole: row, content.digest)
             if case .spooled(let file) = body {
                 bodies.append((id, last, .readable(file)))
                 bodyBytes += file.size

@@ -114,18 +114,24 @@ extension StoreTransaction {
             page.last = try row.place("position", after: page.last ?? cursor.position)
             let ids: [String?] = try [row["key_id"], row["response_key_id"]]
             guard ids.contains(where: { $0 != keyID }) else { continue }
-            let body = try StoredBody(row: row)
-            var plain: SpooledBody?
-            if case .spooled(let file) = body, file.sealedKey == nil, try row["has_file"] { plain = file }
+            let plain = try row["has_file"] ? plainFile(of: row) : nil
             page.bytes += try row.isNull("body_file") ? row["size"] : 0
             page.rows.append(ResealRow(table: cursor.table, sequence: try row["seq"], plainBody: plain))
         }
         return page
     }
 
+    /// Returns the spooled body of a row; `nil` if there is none, if it is encrypted, or if the row is damaged.
+    private func plainFile(of row: StoredRow) throws -> SpooledBody? {
+        guard row.isNull("key_id"), row.isNull("body_key"), let name = try row["body_file"] as String? else {
+            return nil
+        }
+        return SpooledBody(row: name, size: try row["body_bytes"], digest: try? RequestContent(row).digest)
+    }
+
     /// The query does not read inline bodies. A row without a response counts as one whose response has the row's key.
     private static func pageQuery(of table: ResealCursor.Table) -> String {
-        let columns = "size, body_bytes, body_file, body_sha256, body_key, NULL AS bytes, NULL AS sha256"
+        let columns = "size, content, body_bytes, body_file, body_key"
         return switch table {
         case .request:
             """
@@ -202,27 +208,24 @@ extension StoreTransaction {
     ) throws {
         let table = candidate.table.rawValue
         let found = try row(
-            "SELECT \(table).*, bytes, sha256 FROM \(table) LEFT JOIN body USING (seq) WHERE \(table).seq = ? AND key_id IS NOT ?",
+            "SELECT \(table).*, bytes FROM \(table) LEFT JOIN body USING (seq) WHERE \(table).seq = ? AND key_id IS NOT ?",
             [candidate.sequence, keys.current.id]
         )
         guard let found else { return }
         let row = try found.opened(by: environment.sealer)
         guard let file = try bodyFile(of: row, candidate, copy, keys, &resealed) else { return }
         let (sealer, id): (Sealer, String) = try (environment.sealer, row["id"])
-        let values = try row.sealed(SealedColumn.ofRequest, by: sealer, of: id)
-        let bytes = try row.sealed(SealedColumn.ofBody, by: sealer, of: id)
-        // If the body was changed, its SHA-256 is replaced with zeros, so that the change is still detected. The stored
-        // SHA-256 would reveal something about the encrypted body.
-        let isUnchanged = try row.bodyDifference() == nil
+        let values = try row.sealed([.content], by: sealer, of: id)
+        let bytes = try row.sealed([.body], by: sealer, of: id)
         _ = try sealerForWriting()
         try execute(
-            "UPDATE \(table) SET \(SealedColumn.ofRequest.assignments), body_file = ?, body_key = ?, key_id = ? WHERE seq = ?",
+            "UPDATE \(table) SET content = ?, body_file = ?, body_key = ?, key_id = ? WHERE seq = ?",
             StatementArguments(values) + [file.name, file.key, keys.current.id, candidate.sequence]
         )
         if !row.isNull("bytes") {
             try execute(
-                "UPDATE body SET \(SealedColumn.ofBody.assignments), sha256 = iif(?, NULL, zeroblob(32)) WHERE seq = ?",
-                StatementArguments(bytes) + [isUnchanged, candidate.sequence]
+                "UPDATE body SET bytes = ? WHERE seq = ?",
+                StatementArguments(bytes) + [candidate.sequence]
             )
         }
         guard let copied = copy?.name, copied == file.name, let plain = candidate.plainBody else { return }

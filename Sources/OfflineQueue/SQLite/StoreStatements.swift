@@ -6,10 +6,13 @@ package enum StoreStatements {
         SELECT EXISTS (SELECT 1 FROM request WHERE id = ?1) OR EXISTS (SELECT 1 FROM history WHERE id = ?1)
         """
 
+    private static let knownColumns = """
+        id, state, last_status, last_error, submitter, key_id, content, method, url, is_repeatable, body_bytes,
+        credential
+        """
+
     package static let findKnown = """
-        SELECT id, key_id, state, key_value, last_status, last_error, submitter FROM request WHERE id = :id
-        UNION ALL
-        SELECT id, key_id, state, key_value, last_status, last_error, submitter FROM history WHERE id = :id
+        SELECT \(knownColumns) FROM request WHERE id = :id UNION ALL SELECT \(knownColumns) FROM history WHERE id = :id
         """
 
     private static let areNamed = "id IN (SELECT value FROM json_each(:ids))"
@@ -49,9 +52,8 @@ package enum StoreStatements {
     static let laneLoad = "SELECT requests, bytes FROM lane WHERE id = ?"
     static let userLoad = "SELECT requests, bytes FROM submitter WHERE user = ?"
 
-    /// The condition that dropping a request frees room. A webhook would take the place of a request that has one.
-    private static let isDroppable =
-        "state <> 'inflight' AND seq <> :kept AND on_done IS NULL AND webhook_of IS NULL"
+    /// The condition that dropping a request frees room.
+    private static let isDroppable = "state <> 'inflight' AND seq <> :kept AND is_droppable = 1"
 
     /// Selects the oldest request that may be dropped, except the one with the number `kept`: of the whole queue, of a
     /// user, or of a lane. Indexes: `request_submitter` for those of a user, `request_order` for those of a lane.
@@ -72,17 +74,16 @@ package enum StoreStatements {
     /// `StoredTimes` adjusts it when the wall clock is set.
     package static let insertRequest = """
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
-        boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
-        key_header, key_value, key_quoted, at_most_once, replace_key, expectation, timeouts, credential, tag, on_done,
-        webhook_of, constraints, key_id, body_key, submitter, inline_sha256)
+        boot_expire_at, expire_at, method, url, content, key_id, size, body_bytes, body_file, body_key, is_repeatable,
+        is_droppable, replace_key, credential, tag, submitter, options)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ?, ?, ?, ?, ?)
         """
 
     /// Toggles a value. Run twice, it changes nothing, but forces SQLite to write a page.
     static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
 
-    package static let insertBody = "INSERT INTO body (seq, bytes, sha256) VALUES (?, ?, ?)"
+    package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
     /// Selects the request in flight with a replace key. Index: `request_sent`.
     static let findSentWithKey = """
@@ -124,14 +125,14 @@ package enum StoreStatements {
     /// Selects requests of one priority in a parallel lane that are due at a time, with their bodies. Index:
     /// `request_due`.
     package static let claimableInParallelLane = """
-        SELECT request.*, bytes, sha256 FROM request LEFT JOIN body USING (seq)
+        SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
         WHERE lane_id = :lane AND state = 'pending' AND priority = :priority AND next_at <= :until
         ORDER BY next_at, request.seq LIMIT :limit
         """
 
     /// Selects the first request of a FIFO lane with its body, if it is due. Index: `request_order`.
     package static let claimableHeadOfLane = """
-        SELECT request.*, bytes, sha256 FROM request LEFT JOIN body USING (seq)
+        SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
         WHERE state = 'pending' AND next_at <= :now AND :limit > 0
         AND request.seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """

@@ -23,14 +23,13 @@ extension StoreTransaction {
     }
 
     private static let waitingRows = """
-        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, bytes, sha256
+        SELECT \(ArchivedRequest.columns(of: "request")), seq AS position, label, mode, bytes
         FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > :after ORDER BY seq LIMIT :limit
         """
 
     private static let deadRows = """
-        SELECT \(ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")), NULL AS scheduled_at,
-        NULL AS hold_reason, position, label, mode, bytes, sha256 FROM history LEFT JOIN body USING (seq)
+        SELECT \(ArchivedRequest.columns(of: "history")), position, label, mode, bytes FROM history LEFT JOIN body USING (seq)
         WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
         """
 
@@ -38,8 +37,9 @@ extension StoreTransaction {
         let id = (try? row["id"]) ?? "number \(cursor.position)"
         do {
             let row = try opened(row)
-            var request = try ArchivedRequest(row).withoutSecrets()
-            let body = try StoredBody(whole: row)
+            let content = try RequestContent(row)
+            var request = try ArchivedRequest(row, content).withoutSecrets()
+            let body = try StoredBody(whole: row, content.digest)
             try addDependencies(to: &request, at: try row["seq"])
             request.body = try ArchivedRequest.Body(body)
             _ = try request.validated()

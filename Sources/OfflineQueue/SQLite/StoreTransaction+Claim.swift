@@ -90,7 +90,7 @@ extension StoreTransaction {
                 try hold(request, .key, because: "\(fault)")
                 return nil
             }
-            if let fault = RequestConstraints(stored: try row["constraints"]).fault {
+            if let fault = request.options.unreadable ?? request.options.constraints.fault {
                 try hold(request, .configuration, because: fault)
                 return nil
             }
@@ -102,7 +102,7 @@ extension StoreTransaction {
                     "now": now.milliseconds,
                 ]
             )
-            return try ClaimedRequest(row: opened, lease: lease, request.state, now: now)
+            return try ClaimedRequest(request, opened, lease, now: now)
         }
     }
 
@@ -243,26 +243,25 @@ private struct RetryCounter {
 }
 
 extension ClaimedRequest {
-    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestLifecycle, now: Timestamp) throws {
+    /// - Parameter row: The row, decrypted.
+    fileprivate init(_ request: StoredRequest, _ row: StoredRow, _ lease: Lease, now: Timestamp) throws {
+        let content = try RequestContent(row)
         try self.init(
-            sequence: row["seq"],
-            id: row["id"],
+            sequence: request.sequence,
+            id: request.id,
             lease: lease,
             method: row["method"],
             url: row["url"],
-            headers: HeaderText.decode(row["headers"]),
-            body: StoredBody(row: row),
-            key: KeyHeader(row: row),
-            isAtMostOnce: row["at_most_once"],
-            expectation: Expectation(row: row),
+            headers: HeaderText.decode(content.headers),
+            body: StoredBody(row: row, content.digest),
+            key: content.key,
+            mayBeSentTwice: request.state.rules.mayBeSentTwice,
+            options: request.options,
             lastStatus: row["last_status"],
             conflictAge: (row["conflict_at"] as Int64?).map { now - Timestamp(milliseconds: $0) },
-            attempts: state.attempts,
-            deferrals: state.deferrals,
-            maximumAttempts: state.rules.maximumAttempts,
-            settings: AttemptSettings(stored: row["timeouts"]),
-            overruns: row["overruns"],
-            credential: row["credential"]
+            attempts: request.state.attempts,
+            deferrals: request.state.deferrals,
+            overruns: row["overruns"]
         )
     }
 }
@@ -270,57 +269,55 @@ extension ClaimedRequest {
 extension StoredBody {
     /// Creates the value from a decrypted row. The length and the SHA-256 of an inline body are checked; a spooled body
     /// is not read.
-    init(row: StoredRow) throws {
-        guard let name = try row["body_file"] as String? else {
-            self = try StoredBody(inline: row)
+    ///
+    /// - Parameter digest: The SHA-256 of the accepted body.
+    init(row: StoredRow, _ digest: SHA256Digest?) throws {
+        do {
+            self = try StoredBody(whole: row, digest)
+        } catch let damage as BodyDamage {
+            self =
+                switch damage {
+                case .changed(let how): .changed(how)
+                case .missing: .unreadable
+                }
+        }
+    }
+
+    /// Creates the value like ``init(row:_:)``, but throws an error if the body is not the accepted one.
+    ///
+    /// - Throws: ``BodyDamage``, ``DamagedColumn``, or ``QueueError`` if SHA-256 is not available.
+    init(whole row: StoredRow, _ digest: SHA256Digest?) throws {
+        let size: Int64 = try row["body_bytes"]
+        if let name = try row["body_file"] as String? {
+            let key: Data? = try row["body_key"]
+            guard let body = SpooledBody(row: name, size: size, digest: digest, sealedKey: key) else {
+                throw BodyDamage.missing(
+                    "the name of the body's file, \(quoted(name)), or its SHA-256 is invalid"
+                )
+            }
+            self = .spooled(body)
             return
         }
-        let body = try SpooledBody(
-            name: name,
-            size: row["body_bytes"],
-            digest: row["body_sha256"],
-            sealedKey: row["body_key"]
-        )
-        self = body.map(StoredBody.spooled) ?? .unreadable
-    }
-
-    private init(inline row: StoredRow) throws {
         let bytes = try row["bytes"] ?? Data()
-        if try row["body_bytes"] != bytes.count {
-            self = .unreadable
-        } else if let difference = try row.bodyDifference() {
-            self = .changed(difference)
-        } else {
-            self = bytes.isEmpty ? .none : .inline(bytes)
+        guard bytes.count == size else {
+            throw BodyDamage.missing("the body has \(bytes.count) bytes instead of \(size)")
         }
+        self = bytes.isEmpty ? .none : .inline(bytes)
+        guard !bytes.isEmpty, case let found = try SHA256.digest(of: bytes), found != digest else { return }
+        throw BodyDamage.changed("its SHA-256 is \(found)")
     }
 }
 
-extension StoredRow {
-    /// Returns how the inline body of a decrypted row differs from the accepted body; `nil` if it does not, or if the
-    /// row has no SHA-256: that of an encrypted body is not stored, and that of an earlier version may be missing.
-    ///
-    /// - Throws: ``DamagedColumn``, or ``QueueError`` if SHA-256 is not available.
-    func bodyDifference() throws -> String? {
-        guard let accepted = try self["sha256"] as Data? else { return nil }
-        let bytes = try self["bytes"] ?? Data()
-        let found = try SHA256.digest(of: bytes)
-        return Data(found.bytes) == accepted ? nil : "its SHA-256 is \(found)"
-    }
-}
+/// Why a row does not have the body that was accepted.
+enum BodyDamage: Error, CustomStringConvertible {
+    /// The text describes the difference.
+    case changed(String)
+    case missing(String)
 
-extension KeyHeader {
-    init?(row: StoredRow) throws {
-        guard let name = try row["key_header"] as String?, let value = try row["key_value"] as String? else {
-            return nil
+    var description: String {
+        switch self {
+        case .changed(let how): "the body was changed: \(how)"
+        case .missing(let why): why
         }
-        self.init(name: name, value: value, isQuoted: try row["key_quoted"])
-    }
-}
-
-extension Expectation {
-    /// Parses the column `expectation`. If that is not possible, for example after a manual edit, the default is used.
-    init(row: StoredRow) throws {
-        self = (try row["expectation"] as String?).flatMap { try? Expectation(parsing: $0) } ?? .success
     }
 }

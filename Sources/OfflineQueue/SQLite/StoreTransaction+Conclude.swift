@@ -91,7 +91,7 @@ extension StoreTransaction {
         _ outcome: Conclusion?
     ) throws {
         try moveToHistory(request, as: ending, outcome)
-        guard try !AttemptSettings(stored: request.row["timeouts"]).isRecorded else { return }
+        guard !request.options.isRecorded else { return }
         try forget(request.sequence)
     }
 
@@ -120,8 +120,8 @@ extension StoreTransaction {
         try execute(StoreStatements.deleteRequest, [request.sequence])
         if let response { try keep(response, of: request) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
-        if let tag: String = try request.row["tag"] { completedTags.insert(tag) }
-        if !request.row.isNull("on_done") {
+        if let tag = request.options.tag { completedTags.insert(tag) }
+        if request.options.onDone != nil {
             try enqueueWebhook(ofFinished: request.sequence, isExpired: ending.isExpired)
         }
         // A superseded request has a successor in the same lane. The requests that depended on it now wait for the

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import GRDB
 
 /// Changes the credentials of requests, and releases requests that are held because of their credential.
@@ -26,27 +27,21 @@ extension StoreTransaction {
         return .done(try self.request(id: id)?.state.name ?? request.state.name)
     }
 
-    /// Stores the new credential, without the secrets that versions before 5 stored with a request, and corrects the
-    /// size of the request. The header fields of an encrypted request are encrypted again, because they are bound to
-    /// the URL and the credential.
+    /// Stores the new credential, and removes the signature of a signed URL. The content of an encrypted request is
+    /// encrypted again, because it is bound to the URL and the credential.
     ///
     /// - Throws: ``QueueError`` if the request is encrypted, and cannot be read or encrypted.
     private func replaceCredential(of request: StoredRequest, with name: String) throws {
         let row = try openedForCaller(request.row)
-        let (url, headers): (String, String) = (try row["url"], try row["headers"])
-        let stored = QueueRequest(method: "GET", url: url, headers: HeaderText.decode(headers))
-        let clean = SecretRemoval.apply(to: stored)
-        let text = HeaderText.encode(clean.headers)
-        let changed = row.replacing("url", with: clean.url).replacing("headers", with: text)
-            .replacing("credential", with: name)
-        let values =
-            try row.isNull("key_id") ? [text.databaseValue] : sealed(SealedColumn.ofHeaders, of: changed)
+        let url: String = try row["url"]
+        let clean = SecretQueryItems.removing(from: url)
         try execute(
-            "UPDATE request SET url = ?, credential = ?, \(SealedColumn.ofHeaders.assignments) WHERE seq = ?",
-            [clean.url, name] + StatementArguments(values) + [request.sequence]
+            "UPDATE request SET url = ?, credential = ? WHERE seq = ?",
+            [clean, name, request.sequence]
         )
-        let bytes = url.utf8.count + headers.utf8.count
-        try shrink(request, by: Int64(bytes - clean.url.utf8.count - text.utf8.count))
+        let changed = row.replacing("url", with: clean).replacing("credential", with: name)
+        try write(try RequestContent(row), to: changed)
+        try shrink(request, by: Int64(url.utf8.count - clean.utf8.count))
     }
 
     /// Reduces the stored size of a request, and the counters that include this size. Triggers update these only when a

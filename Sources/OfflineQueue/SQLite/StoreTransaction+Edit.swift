@@ -88,16 +88,29 @@ extension StoreTransaction {
 
     /// Gives the request a new random idempotency key, if it has one.
     func renewKey(of sequence: Int64) throws {
-        let row = try row(
-            "SELECT id, key_id, key_value FROM request WHERE seq = ? AND key_value IS NOT NULL",
-            [sequence]
-        )
-        guard let row = row?.replacing("key_value", with: IdempotencyKey.randomValue()) else { return }
-        // The whole row is either encrypted or plaintext.
-        let values = try row.isNull("key_id") ? [row["key_value"]] : sealed(SealedColumn.ofKey, of: row)
+        guard let found = try row(StoreStatements.findRequest, [sequence]) else { return }
+        let row = try openedForCaller(found)
+        var content = try RequestContent(row)
+        guard let key = content.key else { return }
+        content.key = KeyHeader(name: key.name, value: IdempotencyKey.randomValue(), isQuoted: key.isQuoted)
+        try write(content, to: row)
+    }
+}
+
+extension StoreTransaction {
+    /// Stores other content in a row of `request`, encrypted if the row is. The row must be decrypted, and have the values
+    /// of ``BoundContent`` that the table will have.
+    ///
+    /// - Throws: ``QueueError``, if the row is encrypted and the content cannot be.
+    func write(_ content: RequestContent, to row: StoredRow) throws {
+        let text = content.stored
+        let values: [DatabaseValue] =
+            try row.isNull("key_id")
+            ? [text.databaseValue] : sealed([.content], of: row.replacing("content", with: text))
+        // `key_id` stays, because the body may still be encrypted with that key. A ciphertext names its own key.
         try execute(
-            "UPDATE request SET \(SealedColumn.ofKey.assignments) WHERE seq = ?",
-            StatementArguments(values) + [sequence]
+            "UPDATE request SET content = ? WHERE seq = ?",
+            StatementArguments(values) + [try row["seq"] as Int64]
         )
     }
 }
@@ -182,7 +195,7 @@ extension StoreTransaction {
             phase: .finished(.dead(.imported, reason: "")),
             attempts: row["attempts"],
             deferrals: row["deferrals"],
-            rules: RequestRules(row: row)
+            rules: RequestRules(row: row, EnqueueOptions(row: row))
         )
         try state.apply(event)
     }

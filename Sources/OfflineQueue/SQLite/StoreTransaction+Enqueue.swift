@@ -177,7 +177,7 @@ extension StoreTransaction {
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
             outcome: .known,
             isBehindOthers: false,
-            idempotencyKey: row["key_value"],
+            idempotencyKey: RequestContent(row).key?.value,
             state: row["state"],
             due: nil,
             status: row["last_status"],
@@ -195,29 +195,53 @@ extension StoreTransaction {
         let options = new.options
         let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
         let life = end.milliseconds - now.milliseconds
+        let times = RequestTimes(
+            due: due.milliseconds,
+            scheduled: options.notBefore.map { _ in due.milliseconds },
+            created: now.milliseconds,
+            life: life,
+            boot: environment.boot,
+            bootExpiry: clock.sinceBoot + life
+        )
+        return try insert(new, lane: lane, state: state.name, size: new.size, times)
+    }
+
+    /// Stores a request with its body, and returns its number.
+    ///
+    /// - Parameter size: The bytes that count towards the limits.
+    func insert(
+        _ new: NewRequest,
+        lane: Int64,
+        state: QueuedRequest.State,
+        size: Int64,
+        _ times: RequestTimes
+    ) throws -> Int64 {
+        let options = new.options
         let content = try SealedContent(new, by: sealerForWriting())
         try execute(
             StoreStatements.insertRequest,
             [
-                new.id, lane, state.name.rawValue, due.milliseconds,
-                options.notBefore.map { _ in due.milliseconds },
-                options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
-                options.maximumAttempts, new.method, new.url, content.headers, new.size, new.body.size,
-                new.body.fileName, content.digest, new.key?.name,
-                content.keyValue, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
-                options.expectation == .success ? nil : options.expectation.description,
-                options.attemptSettings.stored, options.credential, options.tag, options.onDone?.stored,
-                new.webhookOf,
-                options.constraints.isEmpty ? nil : options.constraints.description,
-                content.keyID, content.bodyKey, options.submitter?.user, content.inlineDigest,
+                new.id, lane, state.rawValue, times.due, times.scheduled, options.priority, times.created,
+                times.life, times.boot, times.bootExpiry, new.method, new.url, content.content, content.keyID,
+                size, new.body.size, new.body.fileName, content.bodyKey, new.isRepeatable, new.isDroppable,
+                options.replaceKey, options.credential, options.tag, options.submitter?.user, options.stored,
             ]
         )
         let sequence = database.lastInsertedRowID
-        if let body = content.body {
-            try execute(StoreStatements.insertBody, [sequence, body, content.bodyDigest])
-        }
+        if let body = content.body { try execute(StoreStatements.insertBody, [sequence, body]) }
         return sequence
     }
+}
+
+/// The times of a new row of `request`, in milliseconds.
+struct RequestTimes {
+    let due: Int64
+    let scheduled: Int64?
+    let created: Int64
+    let life: Int64
+    /// The boot to which ``bootExpiry`` belongs.
+    let boot: Int64
+    let bootExpiry: Int64
 }
 
 extension NewRequest {

@@ -191,33 +191,24 @@ extension StoreTransaction {
             """,
             part.arguments
         )
-        if newKey { try renewSealedKeys(part) }
-        // A key of an encrypted row is encrypted, too.
-        let isPlain = "key_value IS NOT NULL AND key_id IS NULL"
-        let key = newKey ? ", key_value = iif(\(isPlain), \(Self.randomKey), key_value)" : ""
+        if newKey { try renewKeys(part) }
         return try change(
             """
             UPDATE request SET state = 'pending', next_at = :now, hold_reason = NULL, attempts = 0, deferrals = 0,
-            \(Self.withoutConditions), \(Self.restartedLifetime)\(key) WHERE state <> 'inflight'
+            \(Self.withoutConditions), \(Self.restartedLifetime) WHERE state <> 'inflight'
             """,
             part,
             moment
         )
     }
 
-    private func renewSealedKeys(_ part: Part) throws {
-        let sealed = try numbers(
-            "SELECT seq FROM request WHERE key_id IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)",
+    private func renewKeys(_ part: Part) throws {
+        let waiting = try numbers(
+            "SELECT seq FROM request WHERE state <> 'inflight' AND \(Part.isIn)",
             part.arguments
         )
-        for sequence in sealed { try renewKey(of: sequence) }
+        for sequence in waiting { try renewKey(of: sequence) }
     }
-
-    /// An SQL expression for a random key in the format of ``UUIDv4``. SQLite seeds `randomblob` from the kernel.
-    private static let randomKey = """
-        lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
-        || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))
-        """
 }
 
 // MARK: - Cancelling
@@ -245,20 +236,20 @@ extension StoreTransaction {
                 part.arguments
             ).map { try $0["tag"] }
         )
-        let reported = try numbers(
-            "SELECT seq FROM request WHERE on_done IS NOT NULL AND state <> 'inflight' AND \(Part.isIn) ORDER BY seq",
+        let withOptions = try rows(
+            """
+            SELECT seq, options FROM request WHERE options IS NOT NULL AND state <> 'inflight' AND \(Part.isIn) ORDER BY seq
+            """,
             part.arguments
-        )
-        let unrecorded = try numbers(
-            "SELECT seq FROM request WHERE \(AttemptSettings.isUnrecorded) AND state <> 'inflight' AND \(Part.isIn)",
-            part.arguments
-        )
+        ).map { (try $0["seq"] as Int64, EnqueueOptions(stored: try $0["options"])) }
         try execute(Self.moveCancelled, part.arguments &+ moment)
         try execute("DELETE FROM body WHERE seq IN (\(waiting))", part.arguments)
         _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
         for sequence in needed { try resolveDependents(of: sequence, isDelivered: false) }
-        for sequence in reported { try enqueueWebhook(ofFinished: sequence, isExpired: false) }
-        for sequence in unrecorded { try forget(sequence) }
+        for (sequence, options) in withOptions {
+            if options.onDone != nil { try enqueueWebhook(ofFinished: sequence, isExpired: false) }
+            if !options.isRecorded { try forget(sequence) }
+        }
         return part.count
     }
 

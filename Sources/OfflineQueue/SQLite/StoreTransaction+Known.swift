@@ -5,15 +5,14 @@ internal import Glibc
 /// Checks requests whose id is already stored. Only the same request may be enqueued again with a known id.
 extension StoreTransaction {
     private static let columns = """
-        SELECT id, key_id, method, url, headers, body_bytes, body_sha256, inline_sha256, label, mode, bytes,
-            priority, at_most_once, replace_key, expectation, tag, on_done, constraints,
-            key_header, key_quoted, credential, submitter
+        SELECT id, key_id, method, url, content, is_repeatable, body_bytes, label, mode, priority, replace_key, tag,
+        credential, submitter, options
         """
 
     private static let content = """
         \(columns) FROM request JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id
-        LEFT JOIN body USING (seq) WHERE id = :id
-        UNION ALL \(columns) FROM history LEFT JOIN body USING (seq) WHERE id = :id
+        WHERE id = :id
+        UNION ALL \(columns) FROM history WHERE id = :id
         """
 
     /// Compares a new request with the stored one of the same id: its lane, everything that the server would receive,
@@ -26,20 +25,21 @@ extension StoreTransaction {
     func checkContent(of new: NewRequest) throws {
         guard let found = try row(Self.content, ["id": new.id]) else { return }
         let row = try openedForCaller(found)
+        let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
         let isSame: [(name: String, Bool)] = [
             ("method", try row["method"] == new.method),
             ("URL", try row["url"] == new.url),
-            ("headers", try Self.lines(row["headers"]) == Self.lines(new.headers)),
-            ("body", try isSame(new.body, row)),
+            ("headers", Self.lines(content.headers) == Self.lines(new.headers)),
+            ("body", try isSame(new.body, row, content)),
             ("lane", try row["label"] == new.lane.label),
             ("FIFO", try row["mode"] == new.lane.mode.rawValue),
-            ("priority", try row["priority"] == new.options.priority),
-            ("at-most-once", try row["at_most_once"] == new.options.isAtMostOnce),
-            ("replace key", try row["replace_key"] == new.options.replaceKey),
-            ("expectation", try Expectation(row: row) == new.options.expectation),
-            ("tag", try row["tag"] == new.options.tag),
-            ("webhook", try row["on_done"] == new.options.onDone?.stored),
-            ("constraints", try RequestConstraints(stored: row["constraints"]) == new.options.constraints),
+            ("priority", options.priority == new.options.priority),
+            ("at-most-once", options.isAtMostOnce == new.options.isAtMostOnce),
+            ("replace key", options.replaceKey == new.options.replaceKey),
+            ("expectation", options.expectation == new.options.expectation),
+            ("tag", options.tag == new.options.tag),
+            ("webhook", options.onDone == new.options.onDone),
+            ("constraints", options.constraints == new.options.constraints),
         ]
         let different = isSame.filter { !$0.1 }.map(\.name)
         guard !different.isEmpty else { return }
@@ -82,12 +82,11 @@ extension StoreTransaction {
     }
 
     /// Returns whether the bodies are the same, as far as is known. The hash of a stored body is not known without its
-    /// encryption key, and if an earlier version has stored it.
+    /// encryption key.
     private func isSame(_ body: ArchivedRequest.Body?, _ found: StoredRow) throws -> Bool {
         guard try found["body_bytes"] == body?.bytes ?? 0 else { return false }
         guard let body, let row = try? opened(found) else { return true }
-        let (spooled, inline): (String?, String?) = try (row["body_sha256"], row["inline_sha256"])
-        return (spooled ?? inline).map { $0 == body.sha256 } ?? true
+        return try RequestContent(row).digest?.description == body.sha256
     }
 
     /// Returns the header lines in sorted order, because the order of header fields does not count as a difference.
@@ -95,18 +94,13 @@ extension StoreTransaction {
         HeaderText.decode(headers).map { "\($0.name): \($0.value)" }.sorted()
     }
 
-    /// Returns whether the bodies are the same, as far as is known. Of a removed body only the size and the hash are
-    /// known. Of an inline body that a version before 12 of the schema stored, only the size is known.
-    private func isSame(_ body: StoredBody, _ row: StoredRow) throws -> Bool {
+    /// Returns whether the bodies are the same, as far as is known.
+    private func isSame(_ body: StoredBody, _ row: StoredRow, _ content: RequestContent) throws -> Bool {
         if case .gone(let size) = body { return try size.map { try row["body_bytes"] == $0 } ?? true }
         guard try row["body_bytes"] == body.size else { return false }
         switch body {
-        case .spooled(let file):
-            return try (row["body_sha256"] as String?).map { $0 == file.digest.description } ?? true
-        case .inline(let data):
-            if let bytes = try row["bytes"] as Data? { return bytes == data }
-            guard let digest = try row["inline_sha256"] as String? else { return true }
-            return try digest == SHA256.digest(of: data).description
+        case .spooled(let file): return content.digest == file.digest
+        case .inline(let data): return content.digest == (try SHA256.digest(of: data))
         case .none, .unreadable, .changed, .gone: return true
         }
     }

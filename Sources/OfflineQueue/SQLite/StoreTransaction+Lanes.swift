@@ -69,7 +69,7 @@ extension LaneKey {
             origin: origin,
             label: row["label"],
             mode: row["mode"],
-            constraints: RequestConstraints(stored: row["constraints"]),
+            constraints: EnqueueOptions(stored: row["options"]).constraints,
             submitter: row["submitter"]
         )
     }

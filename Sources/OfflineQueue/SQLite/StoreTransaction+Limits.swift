@@ -172,7 +172,7 @@ extension StoreTransaction {
         {
             throw excess.error
         }
-        guard !row.isNull("on_done") else { return }
+        guard try EnqueueOptions(row: row).onDone != nil else { return }
         let (limit, load) = (limit.load, try totalLoad())
         guard load.requests >= limit.requests || load.bytes + size > limit.bytes else { return }
         let (id, bytes) = (try row["id"] as String, max(0, limit.bytes - load.bytes))
@@ -287,8 +287,7 @@ extension StoredRequest {
     /// the request has reserved for it. A webhook to another origin takes no place in the request's lane.
     fileprivate func loadFreedByEnd(in origin: Origin) throws -> StoreTransaction.Freed {
         let whole = StoreTransaction.Load(requests: 1, bytes: try row["size"])
-        // The webhook of a damaged row is not sent.
-        guard let webhook = try? Webhook(stored: row["on_done"]) else {
+        guard let webhook = options.onDone else {
             return StoreTransaction.Freed(lane: whole, queue: whole)
         }
         let rest = StoreTransaction.Load(requests: 0, bytes: whole.bytes - webhook.reservedBytes)

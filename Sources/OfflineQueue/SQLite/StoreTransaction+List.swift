@@ -107,24 +107,17 @@ extension StoreTransaction {
         let sequence: Int64 = try row["seq"]
         let id: String = try row["id"]
         let kept = try decrypted(mustBeReadable, &fault) { try response(to: sequence, of: id) } ?? nil
-        let settings = AttemptSettings(stored: try row["timeouts"])
+        let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
         return try RequestDetails(
             summary: QueuedRequest(row: row, isOver: isOver, now: now),
             unreadable: fault.map { "\($0)" },
-            headers: HeaderText.decode(row["headers"]),
-            idempotencyKey: row["key_value"],
-            replaceKey: row["replace_key"],
+            options: options,
+            headers: HeaderText.decode(content.headers),
+            idempotencyKey: content.key?.value,
             replacedBy: replacedBy,
             dependencies: try dependencies(of: sequence),
-            isAtMostOnce: row["at_most_once"],
-            expectation: Expectation(row: row),
-            onDone: try? Webhook(stored: row["on_done"]),
             webhookID: isOver ? webhookID(reporting: row) : nil,
-            webhookOf: row["webhook_of"],
-            constraints: RequestConstraints(stored: row["constraints"]),
-            timeouts: settings.timeouts.extended(by: isOver ? 0 : row["overruns"]),
-            httpVersion: settings.httpVersion,
-            statusRules: settings.statusRules,
+            timeouts: options.timeouts.extended(by: isOver ? 0 : row["overruns"]),
             busyUntil: busyUntil(row, isOver: isOver),
             attempts: try attempts(of: sequence),
             response: kept

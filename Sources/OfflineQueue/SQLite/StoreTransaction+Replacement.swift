@@ -32,14 +32,17 @@ extension StoreTransaction {
     /// Returns the first finished request that may have replaced a request. The history does not store the scheme and
     /// the port of a lane.
     private func finished(after row: StoredRow, _ key: String, _ origin: Origin) throws -> StoredRow? {
+        let constraints = EnqueueOptions(stored: try row["options"]).constraints
         let arguments: StatementArguments = try [
             "seq": row["seq"] as Int64, "end": row["finished_at"] as Int64, "key": key, "host": origin.host,
             "label": row["label"] as String, "mode": row["mode"] as String,
-            "constraints": row["constraints"] as String?, "submitter": row["submitter"] as UInt32?,
+            "submitter": row["submitter"] as UInt32?,
         ]
         let found = try cursor(StoreStatements.finishedReplacements, arguments)
         while let candidate = try found.next() {
-            if let other = try? Origin(url: try candidate["url"], allowsUserInfo: true), other == origin {
+            if let other = try? Origin(url: try candidate["url"], allowsUserInfo: true), other == origin,
+                EnqueueOptions(stored: try candidate["options"]).constraints == constraints
+            {
                 return candidate
             }
         }
@@ -49,10 +52,10 @@ extension StoreTransaction {
 
 extension StoreStatements {
     /// Selects the finished requests that may have replaced the request `seq`, which ended at `end`, in their order.
-    /// They may belong to a lane with another scheme or port. Index: the one on `history.seq`.
+    /// They may belong to a lane with another scheme, port or constraints. Index: the one on `history.seq`.
     package static let finishedReplacements = """
-        SELECT seq, id, url FROM history WHERE seq > :seq AND replace_key = :key
-        AND (host, label, mode) = (:host, :label, :mode) AND constraints IS :constraints AND submitter IS :submitter
+        SELECT seq, id, url, options FROM history WHERE seq > :seq AND replace_key = :key
+        AND (host, label, mode) = (:host, :label, :mode) AND submitter IS :submitter
         AND created_at <= :end AND finished_at >= :end ORDER BY seq
         """
 }

@@ -13,21 +13,23 @@ extension StoreTransaction {
         if try isKnown(new.id) { return try conflict(of: restored).map(Restoration.conflict) ?? .known }
         // The request was known before, and its body was therefore not read.
         if case .gone = new.body { return .known }
-        let lane = try lane(of: restored.lane)
+        let lane = try lane(of: new.lane)
         guard archived.state != .dead else {
             try restoreDead(restored, in: lane)
             return .restored
         }
         try checkCapacity(for: new)
-        var (other, replaceKey) = (try waiting(like: restored, in: lane.id), archived.replaceKey)
+        var (stored, other) = (new, try waiting(like: restored, in: lane.id))
         // Requests of different users do not replace each other, also if an import gives them to one user.
-        if restored.exportedSubmitter != archived.submitter, other != nil { (other, replaceKey) = (nil, nil) }
+        if restored.exportedSubmitter != archived.submitter, other != nil {
+            (other, stored.options.replaceKey) = (nil, nil)
+        }
         if let other {
             guard try other.row["created_at"] <= archived.created else { return .superseded }
             try move(other, by: .replaced)
         }
         let open = try openDependencies(archived.after)
-        let place = try insert(restored, lane: lane.id, replaceKey: replaceKey)
+        let place = try insert(stored, of: restored, lane: lane.id)
         try setState(of: restored, at: place, open: open)
         for dependency in open ?? [] { try depend(place, on: dependency) }
         if let other { try transferDependents(of: other.sequence, to: place) }
@@ -55,43 +57,29 @@ extension StoreTransaction {
         try restored.archived.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane) }
     }
 
-    private func insert(_ restored: RestoredRequest, lane: Int64, replaceKey: String?) throws -> Int64 {
-        let (new, archived) = (restored.new, restored.archived)
+    /// Stores the request of an import as pending, and returns its number.
+    ///
+    /// - Parameter new: The request, with the options to store.
+    private func insert(_ new: NewRequest, of restored: RestoredRequest, lane: Int64) throws -> Int64 {
+        let archived = restored.archived
         // Later times are reduced, because the clock of the other machine may have been wrong.
         let latest = (now + RequestChecks.longestTime).milliseconds
         let scheduled = archived.scheduled.map { min($0, latest) }
-        let content = try SealedContent(new, by: sealerForWriting())
         let offset: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
-        try execute(
-            StoreStatements.insertRequest,
-            [
-                new.id, lane, "pending", max(now.milliseconds, scheduled ?? 0), scheduled,
-                new.options.priority,
-                // Boot 0 is never the current boot, so the wall clock decides when the request expires. The statement
-                // adds the clock's offset to the expiry time, so it is subtracted here.
-                archived.created, archived.life, 0, min(archived.expires, latest) - offset,
-                new.options.maximumAttempts,
-                new.method, new.url,
-                content.headers, new.size, new.body.size, new.body.fileName, content.digest, new.key?.name,
-                content.keyValue, new.key?.isQuoted ?? false, archived.atMostOnce, replaceKey,
-                archived.expect,
-                new.options.attemptSettings.stored, new.options.credential,
-                // A dead request has ended in the queue that exported it, which has reported that end. Its tag and its
-                // webhook are set afterwards, so that its end is not reported again.
-                archived.state == .dead ? nil : archived.tag,
-                archived.state == .dead ? nil : archived.onDone?.stored, archived.webhookOf,
-                new.options.constraints.isEmpty ? nil : new.options.constraints.description,
-                content.keyID, content.bodyKey, archived.submitter, content.inlineDigest,
-            ]
+        let times = RequestTimes(
+            due: max(now.milliseconds, scheduled ?? 0),
+            scheduled: scheduled,
+            created: archived.created,
+            life: archived.life,
+            // Boot 0 is never the current boot, so the wall clock decides when the request expires. The statement adds the
+            // clock's offset to the expiry time, so it is subtracted here.
+            boot: 0,
+            bootExpiry: min(archived.expires, latest) - offset
         )
-        let sequence = database.lastInsertedRowID
-        if let body = content.body {
-            try execute(StoreStatements.insertBody, [sequence, body, content.bodyDigest])
-        }
-        return sequence
+        return try insert(new, lane: lane, state: .pending, size: restored.new.size, times)
     }
 
-    /// Sets the state of a request that ``insert(_:lane:replaceKey:)`` has stored as pending.
+    /// Sets the state of a request that ``insert(_:of:lane:)`` has stored as pending.
     ///
     /// - Parameter open: The sequence numbers of the dependencies that are not delivered yet; `nil` if a dependency is
     ///   unknown or will never be delivered.
@@ -120,15 +108,18 @@ extension StoreTransaction {
     /// Stores a dead request. It is stored as pending and then given up, so that the counters and the history are
     /// updated in the usual way.
     private mutating func restoreDead(_ restored: RestoredRequest, in lane: StoredLane) throws {
-        let archived = restored.archived
-        // A waiting request may have the same replace key, which must be unique.
-        let place = try insert(restored, lane: lane.id, replaceKey: nil)
+        let (archived, options) = (restored.archived, restored.new.options)
+        var stored = restored.new
+        // A waiting request may have the same replace key, which must be unique. The request has ended in the queue that
+        // exported it, which has reported that end: with its tag and its webhook, the end would be reported again.
+        (stored.options.replaceKey, stored.options.tag, stored.options.onDone) = (nil, nil, nil)
+        let place = try insert(stored, of: restored, lane: lane.id)
         try setState(of: restored, at: place, open: [])
         let reason = archived.lastError ?? "given up in another queue"
         try move(try request(place)!, by: .givenUp(.imported, reason: reason))
         try execute(
-            "UPDATE history SET replace_key = ?, tag = ?, on_done = ? WHERE seq = ?",
-            [archived.replaceKey, archived.tag, archived.onDone?.stored, place]
+            "UPDATE history SET replace_key = ?, tag = ?, options = ?, is_droppable = ? WHERE seq = ?",
+            [options.replaceKey, options.tag, options.stored, restored.new.isDroppable, place]
         )
     }
 }

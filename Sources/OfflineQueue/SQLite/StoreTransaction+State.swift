@@ -1,4 +1,3 @@
-internal import ClientCore
 internal import GRDB
 
 /// A row of the table `request`, with the columns that its state consists of.
@@ -12,6 +11,7 @@ struct StoredRequest {
     let replaceKey: String?
     let bodyBytes: Int64
     let bodyFile: String?
+    let options: EnqueueOptions
     let row: StoredRow
 
     /// Returns the earliest time at which the request may be sent. This is the latest of three times:
@@ -31,7 +31,8 @@ struct StoredRequest {
         sequence = try row["seq"]
         id = try row["id"]
         lane = try row["lane_id"]
-        state = try RequestLifecycle(row: row)
+        options = try EnqueueOptions(row: row)
+        state = try RequestLifecycle(row: row, options)
         token = try row["lease_token"]
         replaceKey = try row["replace_key"]
         bodyBytes = try row["body_bytes"]
@@ -40,7 +41,7 @@ struct StoredRequest {
 }
 
 extension RequestLifecycle {
-    fileprivate init(row: StoredRow) throws {
+    fileprivate init(row: StoredRow, _ options: EnqueueOptions) throws {
         let phase: Phase =
             switch try row["state"] as String {
             case "inflight":
@@ -56,7 +57,7 @@ extension RequestLifecycle {
             phase: phase,
             attempts: row["attempts"],
             deferrals: row["deferrals"],
-            rules: RequestRules(row: row)
+            rules: RequestRules(row: row, options)
         )
     }
 
@@ -76,13 +77,26 @@ extension RequestLifecycle {
 }
 
 extension RequestRules {
-    init(row: StoredRow) throws {
-        let isKnownAgain = try !row.isNull("key_value") || HTTPMethod.isIdempotent(row["method"])
-        try self.init(
-            mayBeSentTwice: isKnownAgain && !row["at_most_once"],
-            maximumAttempts: row["maximum_attempts"]
-        )
+    init(row: StoredRow, _ options: EnqueueOptions) throws {
+        try self.init(mayBeSentTwice: row["is_repeatable"], maximumAttempts: options.maximumAttempts)
     }
+}
+
+extension EnqueueOptions {
+    /// Creates the options of a row of `request` or `history`, except those of its lane and its times.
+    init(row: StoredRow) throws {
+        self.init(stored: try row["options"])
+        id = try row["id"]
+        priority = try row["priority"]
+        replaceKey = try row["replace_key"]
+        credential = try row["credential"]
+        tag = try row["tag"]
+    }
+}
+
+extension RequestContent {
+    /// Creates the content of a decrypted row.
+    init(_ row: StoredRow) throws { try self.init(stored: row["content"]) }
 }
 
 extension StoreTransaction {

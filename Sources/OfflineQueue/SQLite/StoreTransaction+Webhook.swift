@@ -23,7 +23,7 @@ extension StoreTransaction {
     }
 
     private func webhook(reporting row: StoredRow, isExpired: Bool) throws -> NewRequest {
-        guard let webhook = try Webhook(stored: row["on_done"]) else {
+        guard let webhook = try EnqueueOptions(row: row).onDone else {
             throw QueueError(.storeUnusable, "the request has no webhook")
         }
         // A random id: a user who could calculate it in advance could enqueue another request with it.
@@ -31,18 +31,17 @@ extension StoreTransaction {
         var options = EnqueueOptions(id: id)
         options.idempotencyKey = .value(id)
         options.credential = webhook.credential
+        options.webhookOf = try row["id"]
         options.submitter = try (row["submitter"] as UInt32?).map { Submitter(user: $0) }
         let body = try WebhookPayload(row, isExpired: isExpired).encoded()
-        // The URL and the credential's name were checked with the rules of the version that accepted the request.
-        var new = try NewRequest(
+        // The URL and the credential's name were checked when the request was accepted.
+        return try NewRequest(
             webhook.request(reporting: body),
             options: options,
             body: .inline(body),
             for: .import,
             now: now.date
         )
-        new.webhookOf = try row["id"]
-        return new
     }
 
     /// Returns the id of the webhook that reports the end of a finished request; `nil` if the queue does not know it.

@@ -22,10 +22,8 @@ package struct SpooledBody: Hashable, Sendable {
 
     /// Creates a value from the columns of a row. Returns `nil` if a value is invalid. A name that a spool never
     /// creates is invalid, so that a manipulated database cannot refer to files elsewhere.
-    ///
-    /// - Parameter digest: 64 hexadecimal digits in lower case.
-    package init?(name: String, size: Int64, digest: String, sealedKey: Data? = nil) {
-        guard SpoolName.isComplete(name), size >= 0, let digest = SHA256Digest(digest) else { return nil }
+    package init?(row name: String, size: Int64, digest: SHA256Digest?, sealedKey: Data? = nil) {
+        guard SpoolName.isComplete(name), size >= 0, let digest else { return nil }
         self.init(name: name, size: size, digest: digest, sealedKey: sealedKey)
     }
 }

@@ -70,6 +70,7 @@ package struct AvailableCapacity: Hashable, Sendable {
 /// the request.
 package struct RestoredRequest: Sendable {
     package let archived: ArchivedRequest
+    /// The request with its new submitter.
     package let new: NewRequest
     /// The submitter in the export; `nil` if it has none.
     let exportedSubmitter: UInt32?
@@ -84,14 +85,7 @@ package struct RestoredRequest: Sendable {
         var archived = archived
         archived.submitter = submitters.submitter(insteadOf: archived.submitter)
         self.archived = archived
-        self.new = new
-    }
-
-    /// The request's lane. The submitter was not known when the request was validated.
-    var lane: LaneKey {
-        var lane = new.lane
-        lane.submitter = archived.submitter
-        return lane
+        self.new = new.submitted(by: archived.submitter.map { Submitter(user: $0) })
     }
 }
 

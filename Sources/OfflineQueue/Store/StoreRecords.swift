@@ -152,8 +152,10 @@ package struct ClaimedRequest: Sendable {
     package let body: StoredBody
     /// The idempotency key and its header field; `nil` if the request has none.
     package let key: KeyHeader?
-    package let isAtMostOnce: Bool
-    package let expectation: Expectation
+    /// Whether the server may receive the request twice without harm.
+    package let mayBeSentTwice: Bool
+    /// The options, except those of the lane and the times.
+    package let options: EnqueueOptions
     /// The HTTP status of the last attempt that received one; `nil` if none did.
     package let lastStatus: Int?
     /// The time since the first of consecutive 409 responses; `nil` if the last response was not a 409.
@@ -162,15 +164,9 @@ package struct ClaimedRequest: Sendable {
     package let attempts: Int
     /// The number of attempts that did not count, for example because there was no path.
     package let deferrals: Int
-    /// The number of counted attempts after which the request is given up; `nil` for no limit.
-    package let maximumAttempts: Int?
-    /// How the attempts are made.
-    package let settings: AttemptSettings
     /// The number of attempts that ended with a timeout while the server may still have been executing them. Each
     /// doubles the response timeout.
     package let overruns: Int
-    /// The name of the credential that the attempt adds; `nil` for none.
-    package let credential: String?
 }
 
 /// The outcome of an attempt, to be stored under the token of its lease.

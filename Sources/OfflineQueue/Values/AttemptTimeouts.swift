@@ -23,6 +23,8 @@ public struct AttemptTimeouts: Hashable, Sendable {
 extension AttemptTimeouts {
     package static let longest: Duration = .seconds(86_400)
     package static let range: ClosedRange<Duration> = .milliseconds(1)...longest
+    /// The ``range`` in words.
+    static let accepted = "1 ms to 24 hours"
 
     /// The maximum to which ``extended(by:)`` doubles a timeout: 1 hour.
     private static let maximumExtended: Duration = .seconds(3600)
@@ -55,7 +57,7 @@ extension AttemptTimeouts {
             guard !Self.range.contains(timeout) else { continue }
             throw QueueError(
                 .invalidOption,
-                "the \(name) timeout is \(timeout.words); it must be 1 ms to 24 hours"
+                "the \(name) timeout is \(timeout.words); it must be \(Self.accepted)"
             )
         }
     }

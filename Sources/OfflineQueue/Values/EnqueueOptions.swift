@@ -15,8 +15,7 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// receipt can therefore enqueue the request again. A request with a known id is refused (`idConflict`) if its
     /// content, its lane, ``priority``, ``expectation``, ``isAtMostOnce``, ``replaceKey``, ``tag``, ``onDone`` or
     /// ``constraints`` is different. Other options of a repeated call have no effect. The queue keeps no body of a
-    /// delivered, cancelled or replaced request, and compares the length and the SHA-256 instead. If an earlier version
-    /// stored the request without the SHA-256 of a body of up to 64 KiB, only its length is compared.
+    /// delivered, cancelled or replaced request, and compares the length and the SHA-256 instead.
     public var id: String?
     /// The label of a separate lane within the request's origin (scheme, host and port): 1 to 255 bytes. Default `nil`:
     /// the origin's common lane.
@@ -129,6 +128,10 @@ public struct EnqueueOptions: Hashable, Sendable {
     package var isRecorded = true
     /// The user who enqueues the request. Default `nil`: this process itself.
     package var submitter: Submitter?
+    /// For a webhook: the id of the request whose outcome it reports.
+    package var webhookOf: String?
+    /// Why the stored options cannot be read; `nil` if they can. A request with such options is held.
+    package var unreadable: String?
     /// What happens when the queue is full. Default `.reject`.
     public var whenFull = FullQueuePolicy.reject
 
@@ -141,4 +144,279 @@ public struct EnqueueOptions: Hashable, Sendable {
         self.isFIFO = isFIFO
         self.id = id
     }
+}
+
+// MARK: - JSON
+
+/// The options in the form of the control API: a JSON object with the options that differ from the defaults. The
+/// encoder and the decoder must be those of ``QueueJSON``.
+extension EnqueueOptions: Codable {
+    /// The options that an encoder leaves out, and that a decoder assumes for missing members. Default: those of
+    /// ``EnqueueOptions/init(lane:isFIFO:id:)``.
+    package static let baseline = CodingUserInfoKey(rawValue: "EnqueueOptions.baseline")!
+
+    /// Decodes the options that the object contains; the others have their defaults.
+    ///
+    /// - Throws: `DecodingError`, or ``QueueError`` for a value that is not accepted.
+    public init(from decoder: any Decoder) throws {
+        self = decoder.userInfo[Self.baseline] as? EnqueueOptions ?? EnqueueOptions()
+        let container = try decoder.container(keyedBy: MemberName.self)
+        for member in Self.members where member.use != .stored { try member.decode(&self, container) }
+    }
+
+    /// Encodes the options that differ from their defaults.
+    public func encode(to encoder: any Encoder) throws {
+        let baseline = encoder.userInfo[Self.baseline] as? EnqueueOptions ?? EnqueueOptions()
+        var container = encoder.container(keyedBy: MemberName.self)
+        for member in Self.members where member.use != .stored && !member.isSame(self, baseline) {
+            try member.encode(self, &container)
+        }
+    }
+
+    /// The names of the members that a caller may give.
+    package static let memberNames = members.filter { $0.use != .stored }.map(\.name)
+}
+
+/// The options that are stored as one record, because SQL neither selects, orders nor counts by them. An export contains
+/// the same record.
+struct StoredOptions: Hashable, Codable {
+    var options: EnqueueOptions
+
+    init(_ options: EnqueueOptions) { self.options = options }
+
+    /// - Throws: `DecodingError`, or ``QueueError`` for a value that is not accepted or a member that is not known.
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: MemberName.self)
+        let known = Set(EnqueueOptions.members.filter { $0.use != .call }.map(\.name))
+        if let name = container.allKeys.map(\.stringValue).filter({ !known.contains($0) }).min() {
+            throw QueueError(.invalidOption, "the option \(quoted(name.snakeCase)) is unknown")
+        }
+        options = EnqueueOptions()
+        try options.decodeStored(container)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: MemberName.self)
+        let defaults = EnqueueOptions()
+        for member in EnqueueOptions.members where member.use != .call && !member.isSame(options, defaults) {
+            try member.encode(options, &container)
+        }
+    }
+}
+
+extension EnqueueOptions {
+    /// The stored record of options; `nil` if all of them have their defaults.
+    var stored: String? {
+        let defaults = EnqueueOptions()
+        guard Self.members.contains(where: { $0.use != .call && !$0.isSame(self, defaults) }) else {
+            return nil
+        }
+        return (try? QueueJSON.encoder.encode(StoredOptions(self))).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
+    /// Creates options from a stored record. If it cannot be read, for example after a manual edit of the database, all
+    /// options have their defaults, and ``unreadable`` says why.
+    init(stored text: String?) {
+        self.init()
+        guard let text else { return }
+        do {
+            self = try QueueJSON.decoder.decode(StoredOptions.self, from: Data(text.utf8)).options
+        } catch {
+            unreadable =
+                "the options \(quoted(text)) cannot be read, so the request is not sent: \(QueueJSON.reason(error))"
+        }
+    }
+
+    /// Reads the stored members of an object.
+    mutating func decodeStored(_ container: KeyedDecodingContainer<MemberName>) throws {
+        for member in Self.members where member.use != .call { try member.decode(&self, container) }
+    }
+}
+
+// MARK: - Members
+
+/// The name of a member, in camel case.
+struct MemberName: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
+extension EnqueueOptions {
+    /// A member of the JSON form.
+    struct Member: Sendable {
+        enum Use: Sendable {
+            /// A caller may give the option. It has a column of its own, or none.
+            case call
+            /// A caller may give the option, and the record of stored options has it.
+            case both
+            /// Only the record of stored options has it.
+            case stored
+        }
+
+        let name: String
+        let use: Use
+        let isSame: @Sendable (EnqueueOptions, EnqueueOptions) -> Bool
+        let encode: @Sendable (EnqueueOptions, inout KeyedEncodingContainer<MemberName>) throws -> Void
+        let decode: @Sendable (inout EnqueueOptions, KeyedDecodingContainer<MemberName>) throws -> Void
+    }
+
+    /// All members. A new option needs one line here.
+    static let members: [Member] = [
+        optional("id", .call, \.id),
+        optional("lane", .call, \.lane),
+        plain("fifo", .call, \.isFIFO),
+        plain("priority", .call, \.priority),
+        seconds("ttlSeconds", .call, \.timeToLive, "1 ms to 366 days"),
+        optional("deadline", .call, \.deadline),
+        optional("notBefore", .call, \.notBefore),
+        optional("maxAttempts", .both, \.maximumAttempts),
+        seconds("connectTimeoutSeconds", .both, \.timeouts.connect, AttemptTimeouts.accepted),
+        seconds("responseTimeoutSeconds", .both, \.timeouts.response, AttemptTimeouts.accepted),
+        member("totalTimeoutSeconds", .both, \.timeouts.total) {
+            $0.map { $0 / .seconds(1) }
+        } from: {
+            try duration($0, "totalTimeoutSeconds", AttemptTimeouts.accepted)
+        },
+        member("httpVersion", .both, \.httpVersion, { $0?.rawValue }) { try choice($0, "httpVersion") },
+        statuses("retryStatuses", \.statusRules.retry),
+        statuses("deadStatuses", \.statusRules.dead),
+        optional("replaceKey", .call, \.replaceKey),
+        plain("after", .call, \.dependencies),
+        member("expect", .both, \.expectation, { "\($0)" }) { try Expectation(parsing: $0) },
+        plain("atMostOnce", .both, \.isAtMostOnce),
+        idempotency,
+        optional("credential", .call, \.credential),
+        plain("allowSignature", .call, \.allowsSignature),
+        optional("tag", .call, \.tag),
+        optional("onDone", .both, \.onDone),
+        member("constraints", .both, \.constraints, { "\($0)" }) { RequestConstraints(stored: $0) },
+        member("durability", .call, \.durability, { $0.rawValue }) { try choice($0, "durability") },
+        member("whenFull", .call, \.whenFull, { $0.rawValue }) { try choice($0, "whenFull") },
+        optional("webhookOf", .stored, \.webhookOf),
+        plain("isRecorded", .stored, \.isRecorded),
+    ]
+}
+
+extension EnqueueOptions {
+    private typealias Path<Value> = any WritableKeyPath<EnqueueOptions, Value> & Sendable
+
+    /// A member whose value has another form in JSON.
+    ///
+    /// - Parameters:
+    ///   - form: Returns the form in JSON; `nil` for a missing member.
+    ///   - value: Returns the value of a form, or throws ``QueueError``.
+    private static func member<Value: Equatable & Sendable, Form: Codable & Sendable>(
+        _ name: String,
+        _ use: Member.Use,
+        _ path: Path<Value>,
+        _ form: @escaping @Sendable (Value) -> Form?,
+        from value: @escaping @Sendable (Form) throws -> Value
+    ) -> Member {
+        let key = MemberName(stringValue: name)
+        return Member(
+            name: name,
+            use: use,
+            isSame: { $0[keyPath: path] == $1[keyPath: path] },
+            encode: { options, container in
+                try container.encodeIfPresent(form(options[keyPath: path]), forKey: key)
+            },
+            decode: { options, container in
+                guard let found = try container.decodeIfPresent(Form.self, forKey: key) else { return }
+                options[keyPath: path] = try value(found)
+            }
+        )
+    }
+
+    private static func plain<Value: Codable & Equatable & Sendable>(
+        _ name: String,
+        _ use: Member.Use,
+        _ path: Path<Value>
+    ) -> Member {
+        member(name, use, path, { $0 }, from: { $0 })
+    }
+
+    private static func optional<Value: Codable & Equatable & Sendable>(
+        _ name: String,
+        _ use: Member.Use,
+        _ path: Path<Value?>
+    ) -> Member {
+        member(name, use, path, { $0 }, from: { $0 })
+    }
+
+    private static func seconds(
+        _ name: String,
+        _ use: Member.Use,
+        _ path: Path<Duration>,
+        _ accepted: String
+    ) -> Member {
+        member(name, use, path, { $0 / .seconds(1) }) { try duration($0, name, accepted) }
+    }
+
+    private static func statuses(_ name: String, _ path: Path<[ClosedRange<Int>]>) -> Member {
+        member(name, .both, path, StatusRanges.text) { text in
+            do throws(QueueError) { return try text.isEmpty ? [] : StatusRanges.parse(text) } catch {
+                throw QueueError(.invalidOption, "`\(name.snakeCase)`: \(error.message)")
+            }
+        }
+    }
+
+    private static func choice<Value: RawRepresentable<String> & CaseIterable>(
+        _ text: String,
+        _ name: String
+    ) throws(QueueError) -> Value {
+        if let value = Value(rawValue: text) { return value }
+        let accepted = Value.allCases.map(\.rawValue).joined(separator: ", ")
+        throw QueueError(
+            .invalidOption,
+            "`\(name.snakeCase)` is \(quoted(text)); it must be one of \(accepted)"
+        )
+    }
+
+    /// Converts seconds to a duration, in whole microseconds. Rejects only numbers that would overflow;
+    /// ``RequestChecks`` checks the range.
+    private static func duration(
+        _ seconds: Double,
+        _ name: String,
+        _ accepted: String
+    ) throws(QueueError) -> Duration {
+        guard (-1e9...1e9).contains(seconds) else {
+            throw QueueError(
+                .invalidOption,
+                "`\(name.snakeCase)` is \(seconds); it must be \(accepted)"
+            )
+        }
+        return .microseconds(Int64((seconds * 1e6).rounded()))
+    }
+
+    /// `idempotency_key` if only the value of the key is given, otherwise `idempotency`.
+    private static let idempotency = Member(
+        name: "idempotency",
+        use: .call,
+        isSame: { $0.idempotencyKey == $1.idempotencyKey },
+        encode: { options, container in
+            let key = options.idempotencyKey
+            if case .value(let value) = key.source, key == .value(value) {
+                try container.encode(value, forKey: MemberName(stringValue: "idempotencyKey"))
+            } else {
+                try container.encode(key, forKey: MemberName(stringValue: "idempotency"))
+            }
+        },
+        decode: { options, container in
+            let short = MemberName(stringValue: "idempotencyKey")
+            let value = try container.decodeIfPresent(String.self, forKey: short)
+            let key = try container.decodeIfPresent(
+                IdempotencyKey.self,
+                forKey: MemberName(stringValue: "idempotency")
+            )
+            guard value == nil || key == nil else {
+                throw QueueError(.invalidOption, "`idempotency` and `idempotency_key` cannot be combined")
+            }
+            options.idempotencyKey = key ?? value.map(IdempotencyKey.value) ?? options.idempotencyKey
+        }
+    )
 }

@@ -41,3 +41,40 @@ public struct IdempotencyKey: Hashable, Sendable {
         IdempotencyKey(.value(key))
     }
 }
+
+/// An object with the members `key`, `header`, `quoted` and `none`, all of which may be missing.
+extension IdempotencyKey: Codable {
+    package enum CodingKeys: String, CodingKey, CaseIterable {
+        case key
+        case header
+        case quoted
+        case none
+    }
+
+    /// Decodes a key.
+    ///
+    /// - Throws: `DecodingError`, or ``QueueError`` if a key is given together with `none`.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let value = try container.decodeIfPresent(String.self, forKey: .key)
+        let isNone = try container.decodeIfPresent(Bool.self, forKey: .none) ?? false
+        guard value == nil || !isNone else {
+            throw QueueError(.invalidOption, "`idempotency.none` cannot be combined with a key")
+        }
+        self.init(value.map(Source.value) ?? (isNone ? .none : .automatic))
+        headerName = try container.decodeIfPresent(String.self, forKey: .header) ?? headerName
+        isQuoted = try container.decodeIfPresent(Bool.self, forKey: .quoted) ?? isQuoted
+    }
+
+    /// Encodes the members that differ from their defaults.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        switch source {
+        case .automatic: break
+        case .none: try container.encode(true, forKey: .none)
+        case .value(let value): try container.encode(value, forKey: .key)
+        }
+        if headerName != Self.automatic.headerName { try container.encode(headerName, forKey: .header) }
+        if isQuoted { try container.encode(isQuoted, forKey: .quoted) }
+    }
+}

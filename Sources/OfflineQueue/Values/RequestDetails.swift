@@ -1,4 +1,3 @@
-public import ClientCore
 public import Foundation
 
 /// All details of one request.
@@ -9,12 +8,13 @@ public struct RequestDetails: Hashable, Sendable {
     /// them: they are encrypted, and either their encryption key is missing or they were changed. `nil` if nothing is
     /// left out.
     public let unreadable: String?
+    /// The options with which the request was enqueued, except those of its lane and its times, and with the current
+    /// credential.
+    public let options: EnqueueOptions
     /// The header lines that the caller gave, without the idempotency key.
     public let headers: [QueueRequest.Header]
     /// The value of the idempotency key, if there is one.
     public let idempotencyKey: String?
-    /// The replace key, if there is one.
-    public let replaceKey: String?
     /// The id of the request that replaced this one, if this one is superseded. `nil` if the queue no longer knows the
     /// newer request, and in a completion handler.
     ///
@@ -25,28 +25,13 @@ public struct RequestDetails: Hashable, Sendable {
     public let replacedBy: String?
     /// The ids of the requests that must still be delivered before this one is sent.
     public let dependencies: [String]
-    /// Whether the request is sent at most once; see ``EnqueueOptions/isAtMostOnce``.
-    public let isAtMostOnce: Bool
-    /// The responses that count as delivery; see ``EnqueueOptions/expectation``.
-    public let expectation: Expectation
-    /// The name of the credential that each attempt adds; see ``EnqueueOptions/credential``.
-    public var credential: String? { summary.credential }
-    /// The URL that receives the outcome; see ``EnqueueOptions/onDone``.
-    public let onDone: Webhook?
-    /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook,
+    /// The id of the request that reports the end of this one to ``EnqueueOptions/onDone``. `nil` before the end, without a webhook,
     /// and after the record of the webhook was removed.
     public let webhookID: String?
     /// The id of the request whose end this request reports; `nil` if this request is not a webhook.
-    public let webhookOf: String?
-    /// The conditions of the network and the time of day under which the request is sent; see
-    /// ``EnqueueOptions/constraints``.
-    public let constraints: RequestConstraints
+    public var webhookOf: String? { options.webhookOf }
     /// The timeouts of the next attempt. They double when a timeout ends an attempt; see ``AttemptTimeouts/response``.
     public let timeouts: AttemptTimeouts
-    /// The version of HTTP of the attempts; see ``EnqueueOptions/httpVersion``.
-    public let httpVersion: HTTPVersion?
-    /// The statuses after which the request is retried or given up; see ``EnqueueOptions/statusRules``.
-    public let statusRules: StatusRules
     /// The earliest time of the next attempt after a timeout, by the wall clock. Until then, the server may still be
     /// executing the attempt that the timeout ended. `nil` if there is no such time or it has passed.
     public let busyUntil: Date?

@@ -60,23 +60,4 @@ extension Webhook {
             body: body
         )
     }
-
-    /// The webhook in the form of the column `on_done`.
-    var stored: String? {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    /// Parses the column `on_done`.
-    ///
-    /// - Throws: ``QueueError`` with `storeUnusable` if the column is damaged.
-    init?(stored: String?) throws(QueueError) {
-        guard let stored else { return nil }
-        do {
-            self = try JSONDecoder().decode(Webhook.self, from: Data(stored.utf8))
-        } catch {
-            throw QueueError(.storeUnusable, "the webhook \(quoted(stored)) is not valid")
-        }
-    }
 }

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import NetwatchService
+internal import OfflineQueue
 
 /// Compares the configuration that the service uses with its files, and these with the files that this command has
 /// checked.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The history of a host for people.
 struct HistoryReport {

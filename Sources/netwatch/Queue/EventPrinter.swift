@@ -2,6 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import OfflineQueue
 
 /// Prints the events of a stream, one line for each.
 final class EventPrinter: Sendable {

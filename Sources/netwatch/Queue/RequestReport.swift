@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The details of a request for people.
 struct RequestReport {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The statistics of the queue for people.
 struct StatisticsReport {

@@ -68,10 +68,13 @@ internal import Testing
         let old = try await stored(queue)
         #expect(old.map(\.url) == [first] && old[0].lane == "netwatch-metrics" && old[0].method == "POST")
         let details = try #require(try await queue.request(old[0].id))
-        #expect(details.credential == "collector" && details.replaceKey == "request-0")
+        #expect(details.options.credential == "collector" && details.options.replaceKey == "request-0")
         #expect(details.headers == [.init(name: "Content-Type", value: "application/x-protobuf")])
         #expect(details.timeouts.response == .seconds(10) && details.timeouts.total == .seconds(10))
-        #expect(details.statusRules.fate(of: 503) == .retry && details.statusRules.fate(of: 401) == .dead)
+        #expect(
+            details.options.statusRules.fate(of: 503) == .retry
+                && details.options.statusRules.fate(of: 401) == .dead
+        )
         try await waits.end(2)
         try await waits.started.wait { $0.count == 3 }
         let new = try await stored(queue)

@@ -43,7 +43,7 @@ internal import Testing
         let request = calls.session.request(calls.post("reading").with(options)).queueIfOffline(calls.queue)
         request.response { _ in }
         let id = await calls.sender.nextAttempt().id
-        #expect(try await calls.queue.request(id)?.httpVersion == .http1)
+        #expect(try await calls.queue.request(id)?.options.httpVersion == .http1)
         await calls.queue.stop()
     }
 

@@ -35,7 +35,7 @@ internal import Testing
         #expect(taken.headers == headers)
         #expect(taken.body == .inline(body))
         #expect(taken.key?.header == QueueRequest.Header(name: "X-Key", value: "\"the key\""))
-        #expect(taken.expectation == options.expectation)
+        #expect(taken.options.expectation == options.expectation)
         #expect(taken.attempts == 1 && taken.deferrals == 0 && taken.lastStatus == nil)
         #expect(try await bench.summary("a").priority == 3)
     }

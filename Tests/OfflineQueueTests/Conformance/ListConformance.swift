@@ -113,7 +113,10 @@ internal import Testing
         #expect(details.summary.lane == "l" && !details.summary.isFIFO && details.summary.bodyBytes == 5)
         #expect(details.summary.created == start.date && details.summary.due == nil)
         #expect(details.summary.expires == start.date.addingTimeInterval(60))
-        #expect(details.idempotencyKey == "key" && details.replaceKey == "k" && details.isAtMostOnce)
+        #expect(
+            details.idempotencyKey == "key" && details.options.replaceKey == "k"
+                && details.options.isAtMostOnce
+        )
         #expect(details.dependencies == ["first"] && details.attempts.isEmpty && details.response == nil)
         #expect(try await bench.store.details(of: "nobody") == nil)
     }

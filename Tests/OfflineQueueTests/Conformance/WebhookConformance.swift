@@ -97,7 +97,7 @@ internal import Testing
         try await bench.store.conclude(webhook, .dead(reason: "HTTP 410"))
         #expect(try await webhooks(bench).isEmpty)
         let details = try #require(try await bench.store.details(of: webhook.id))
-        #expect(details.onDone == nil && details.summary.tag == nil && details.summary.state == .dead)
+        #expect(details.options.onDone == nil && details.summary.tag == nil && details.summary.state == .dead)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -194,7 +194,7 @@ internal import Testing
         let restored = RestoredRequest(archived, try archived.validated())
         #expect(try await other.store.archive.restore([restored]) == [.restored])
         let details = try #require(try await other.store.details(of: "a"))
-        #expect(details.summary.tag == "t" && details.onDone == Webhook(url: Self.url))
+        #expect(details.summary.tag == "t" && details.options.onDone == Webhook(url: Self.url))
         #expect(try await other.store.statistics().completions == [])
         #expect(try await other.store.statistics().requests == 0)
         // A retry makes it an ordinary request, whose end is reported.

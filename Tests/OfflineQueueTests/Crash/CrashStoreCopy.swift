@@ -67,22 +67,15 @@ struct CrashStoreCopy: Sendable {
         guard try QueueSchema.migrator.hasCompletedMigrations(database) else { return [:] }
         var rows: [String: CrashLedger.Row] = [:]
         for table in ["history", "request"] {
-            let sql = "SELECT id, state, key_value, body_file, key_id FROM \(table)"
-            for row in try Row.fetchAll(database, sql: sql) {
-                rows[row["id"]] = CrashLedger.Row(
-                    state: row["state"],
-                    key: try idempotencyKey(of: row, keys),
-                    bodyFile: row["body_file"]
+            for row in try database.rows("SELECT * FROM \(table)") {
+                let content = try RequestContent(row.opened(by: Sealer(keys: keys, lastKeyID: nil)))
+                rows[try row["id"]] = CrashLedger.Row(
+                    state: try row["state"],
+                    key: content.key?.value,
+                    bodyFile: try row["body_file"]
                 )
             }
         }
         return rows
-    }
-
-    private static func idempotencyKey(of row: Row, _ keys: KeyRing?) throws -> String? {
-        guard let value: String = row["key_value"], row["key_id"] as String? != nil else {
-            return row["key_value"]
-        }
-        return try Sealer(keys: keys, lastKeyID: nil).open(value, .key, of: row["id"])
     }
 }

@@ -56,7 +56,7 @@ internal import Testing
         sender.answer(second, .status(302, [("Location", "https://other.example/secret-two")]))
         try await wait("a", for: .dead, in: queue)
         let details = try #require(try await queue.request("a"))
-        #expect(details.credential == "token" && details.headers.isEmpty)
+        #expect(details.options.credential == "token" && details.headers.isEmpty)
         #expect(details.response?.headers.first?.value == "https://other.example/REDACTED")
         #expect(sender.attempts.count == 2, "the redirect is not followed")
         var export = Data()
@@ -390,15 +390,15 @@ internal import Testing
         try await wait("a", for: .delivered, in: queue)
         try await wait("b", for: .delivered, in: queue)
         #expect(try await queue.request("c")?.summary.holdReason == .user)
-        #expect(try await queue.request("c")?.credential == "token")
+        #expect(try await queue.request("c")?.options.credential == "token")
         #expect(try await queue.setCredential("token", of: ["a"]) == [.refused(.delivered)])
         await #expect(throws: QueueError.self) { try await queue.setCredential("a/b", of: ["c"]) }
         await queue.stop()
     }
 
-    // MARK: Requests of older versions
+    // MARK: Requests with secrets
 
-    /// Stores two requests and adds secrets to them, as versions before 5 stored them. `b` has a credential.
+    /// Stores two requests and adds secrets to their rows. `b` has a credential.
     private func storeSecrets() async throws {
         let queue = try await directory.openQueue(signal: changes)
         try await queue.pause()
@@ -408,7 +408,7 @@ internal import Testing
         let headers = "X-Api-Key: old-secret\nX-Other: 1\n"
         try edit(
             directory,
-            "UPDATE request SET url = url || '?token=old-secret&b=2', headers = '\(headers)'"
+            "UPDATE request SET url = url || '?token=old-secret&b=2', content = content || '\(headers)'"
         )
     }
 
@@ -435,13 +435,12 @@ internal import Testing
         #expect(try files(in: other.path, containing: "old-secret").isEmpty)
     }
 
-    @Test func `a credential replaces the secrets of a stored request`() async throws {
+    @Test func `a credential replaces the secrets in the URL of a stored request`() async throws {
         try await storeSecrets()
         let queue = try await directory.openQueue(signal: changes)
         #expect(try await queue.setCredential("token", of: ["a"]) == [.done(.pending)])
         let request = try #require(try await queue.request("a"))
-        #expect(request.summary.url == "https://example.com/a?b=2" && request.credential == "token")
-        #expect(request.headers == [.init(name: "X-Other", value: "1")])
+        #expect(request.summary.url == "https://example.com/a?b=2" && request.options.credential == "token")
         await queue.stop()
     }
 
@@ -459,7 +458,7 @@ internal import Testing
         let other = TemporaryDirectory(marker: "credential")
         let second = try await other.openQueue(isStarted: false)
         _ = try await second.importRequests(from: export)
-        #expect(try await second.request("a")?.credential == "token")
+        #expect(try await second.request("a")?.options.credential == "token")
         await second.stop()
     }
 

@@ -16,7 +16,7 @@ internal import Testing
         await store.close()
         try edit(
             directory,
-            "UPDATE request SET headers = (SELECT headers FROM request WHERE id = 'b') WHERE id = 'a'"
+            "UPDATE request SET content = (SELECT content FROM request WHERE id = 'b') WHERE id = 'a'"
         )
         let changed = try await directory.openEncrypted(TestKeys.first, in: keys)
         #expect(Set(try await changed.claimAll().map(\.id)) == ["b", "c"])
@@ -32,8 +32,8 @@ internal import Testing
     }
 
     @Test(arguments: [
-        "url = 'http://evil.example/a'", "method = 'PUT'", "credential = 'other'", "key_header = 'X-Other'",
-        "key_quoted = 1", "body_bytes = 3", "key_id = NULL",
+        "url = 'http://evil.example/a'", "method = 'PUT'", "credential = 'other'",
+        "is_repeatable = 1 - is_repeatable", "body_bytes = 3", "key_id = NULL",
     ])
     func `a request is held if a value was changed that decides what is sent and where`(change: String)
         async throws

@@ -104,7 +104,7 @@ internal import Testing
         #expect(try await store.setCredential("api", of: ["a"]) == [.done(.pending)])
         #expect(try await store.inspect().findings == [])
         let sent = try #require(try await store.claimAll().first)
-        #expect(sent.credential == "api" && sent.headers.map(\.value) == ["note"])
+        #expect(sent.options.credential == "api" && sent.headers.map(\.value) == ["note"])
     }
 
     @Test(arguments: [QueueEdit.release, .cancel, .hold])

@@ -44,7 +44,7 @@ internal import Testing
             ("a", []), ("a", [nil]), ("a", [""]), ("a", ["b", "c"]), ("a", ["bc", nil]), ("a", [nil, "bc"]),
             ("a1:b,", ["c"]), ("a", ["1:b,", "c"]),
         ]
-        let contexts = values.map { SealedPart.headers.context(of: $0.0, $0.1) }
+        let contexts = values.map { SealedPart.content.context(of: $0.0, $0.1) }
         #expect(Set(contexts).count == values.count)
     }
 

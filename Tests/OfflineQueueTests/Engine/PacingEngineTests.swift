@@ -128,7 +128,7 @@ internal import Testing
         #expect(sender.attempts.count == 1, "a request without constraints is sent")
         gate.turn(up(2, Self.wired))
         try await changes.until(queue) { $0[.delivered] == 2 }
-        #expect(try await queue.request("a")?.constraints == options.constraints)
+        #expect(try await queue.request("a")?.options.constraints == options.constraints)
         await queue.stop()
     }
 

@@ -156,7 +156,7 @@ internal import Testing
         sender.answer(await sender.nextAttempt(), .status(414))
         let result = try #require(try await queue.result(of: "a"))
         #expect(result.summary.state == .dead && result.attempts.map(\.status) == [410, 411, 412, 413, 414])
-        #expect(result.statusRules == StatusRules(retry: [413...413]))
+        #expect(result.options.statusRules == StatusRules(retry: [413...413]))
         await queue.stop()
     }
 

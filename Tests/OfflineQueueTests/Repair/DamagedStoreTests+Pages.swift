@@ -124,8 +124,7 @@ extension DamagedStoreTests {
             try $0.execute(sql: "INSERT INTO old SELECT * FROM request")
             try $0.execute(
                 sql: """
-                    UPDATE old SET id = 'old-' || id, replace_key = NULL, body_bytes = 0, body_file = NULL,
-                        body_sha256 = NULL, inline_sha256 = NULL;
+                    UPDATE old SET id = 'old-' || id, replace_key = NULL, body_bytes = 0, body_file = NULL;
                     UPDATE old SET seq = seq + 1000
                     """
             )

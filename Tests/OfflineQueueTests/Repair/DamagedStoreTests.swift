@@ -76,7 +76,7 @@ internal import Testing
 
     @Test func `a database of a newer netwatch is not changed`() async throws {
         _ = try await populated()
-        try edit(directory, "INSERT INTO grdb_migrations VALUES ('99')")
+        try edit(directory, "INSERT INTO grdb_migrations VALUES ('v99')")
         let before = try Data(contentsOf: URL(fileURLWithPath: database))
         let error = await opening()
         #expect(error?.code == .storeUnusable && error?.message.contains("newer") == true)

@@ -20,7 +20,7 @@ internal import Testing
 
     @Test(arguments: [
         ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
-        ("journal_size_limit", "8388608"), ("application_id", "1853321589"), ("user_version", "14"),
+        ("journal_size_limit", "8388608"), ("application_id", "1853321589"), ("user_version", "1"),
     ])
     func `the writing connection has the settings that durability requires`(name: String, value: String)
         async throws

@@ -8,6 +8,13 @@ internal import Testing
 @Suite struct StoredFormTests {
     private let directory = TemporaryDirectory(marker: "stored-form")
 
+    /// Returns the SQL that gives requests constraints, and their lane, unless a condition selects the requests.
+    private static func constraints(_ text: String, _ condition: String? = nil) -> String {
+        let requests = "UPDATE request SET options = json_set(options, '$.constraints', '\(text)')"
+        guard let condition else { return "\(requests); UPDATE lane SET lane_constraints = '\(text)'" }
+        return "\(requests) WHERE \(condition)"
+    }
+
     /// Stores requests, and changes the database while it is closed.
     private func store(_ ids: [String], window: String? = nil, then sql: String) async throws
         -> SQLiteQueueStore
@@ -49,21 +56,18 @@ internal import Testing
     ) async throws {
         let store = try await store(
             ["a"],
-            then: "UPDATE request SET constraints = '\(text)'; UPDATE lane SET lane_constraints = '\(text)'"
+            then: Self.constraints(text)
         )
         #expect(try await claimed(store).isEmpty)
         let details = try #require(try await store.details(of: "a"))
         #expect(details.summary.state == .held && details.summary.holdReason == .configuration)
         #expect(details.summary.attempts == 0)
         #expect(details.summary.lastError?.contains(reason) == true, "\(details.summary.lastError ?? "")")
-        #expect(details.constraints.description == text, "it is shown as it was stored")
+        #expect(details.options.constraints.description == text, "it is shown as it was stored")
         // A restart releases the request, which is held again as long as the cause exists.
         #expect(try await claimed(store, releasing: [.configuration]).isEmpty)
         await store.close()
-        try edit(
-            directory,
-            "UPDATE request SET constraints = 'unmetered'; UPDATE lane SET lane_constraints = 'unmetered'"
-        )
+        try edit(directory, Self.constraints("unmetered"))
         let repaired = try await SQLiteQueueStore(directory: directory.path)
         #expect(try await claimed(repaired, releasing: [.configuration]) == ["a"])
         await repaired.close()
@@ -73,8 +77,7 @@ internal import Testing
         async throws
     {
         let text = "unmetered; below=5"
-        let sql = "UPDATE request SET constraints = '\(text)'; UPDATE lane SET lane_constraints = '\(text)'"
-        try await store(["a"], then: sql).close()
+        try await store(["a"], then: Self.constraints(text)).close()
         let export = try await withQueue(directory) { queue, _ in
             #expect(try await queue.verify().findings.isEmpty)
             return try await queue.exported()
@@ -88,7 +91,7 @@ internal import Testing
                 #expect(try await claimed(store).isEmpty)
                 let details = try #require(try await queue.request("a"))
                 #expect(details.summary.holdReason == .configuration)
-                #expect(details.constraints.description == text)
+                #expect(details.options.constraints.description == text)
             }
         }
     }
@@ -96,7 +99,7 @@ internal import Testing
     @Test func `only the request with such a constraint is held`() async throws {
         let store = try await store(
             ["a", "b"],
-            then: "UPDATE request SET constraints = 'window=22:00-06:00 Mars/Base' WHERE id = 'a'"
+            then: "\(Self.constraints("window=22:00-06:00 Mars/Base", "id = 'a'"))"
         )
         #expect(try await claimed(store) == ["b"])
         await store.close()
@@ -119,7 +122,7 @@ internal import Testing
         await store.close()
     }
 
-    @Test func `an export contains no secrets of older versions, and says that they are missing`()
+    @Test func `an export contains no secrets, and says that they are missing`()
         async throws
     {
         let store = try await store(

@@ -44,8 +44,8 @@ internal import Testing
         ("UPDATE meta SET history_bytes = 7", "counter", "history"),
         ("UPDATE lane SET bytes = bytes + 1 WHERE id = 1", "counter", "https"),
         ("UPDATE request SET url = 'x' WHERE id = 'a7'", "request", "a7"),
-        ("UPDATE request SET headers = 'Cookie: a' || char(10) WHERE id = 'a7'", "request", "a7"),
-        ("UPDATE request SET expectation = '?' WHERE id = 'a7'", "request", "a7"),
+        ("UPDATE request SET content = content || 'Cookie: a' || char(10) WHERE id = 'a7'", "request", "a7"),
+        ("UPDATE request SET options = '?' WHERE id = 'a7'", "request", "a7"),
         ("UPDATE body SET bytes = x'00' WHERE seq = (SELECT min(seq) FROM body)", "request", "a"),
         (
             "UPDATE body SET bytes = zeroblob(length(bytes)) WHERE seq = (SELECT min(seq) FROM body)",

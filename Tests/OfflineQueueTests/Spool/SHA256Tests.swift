@@ -34,15 +34,17 @@ internal import Testing
     }
 
     @Test func `a manipulated store cannot refer to files outside the spool`() {
-        let (name, digest) = (String(repeating: "a", count: 32), String(repeating: "0", count: 64))
-        #expect(SpooledBody(name: name, size: 0, digest: digest) != nil)
+        let (name, digest) = (
+            String(repeating: "a", count: 32), SHA256Digest(String(repeating: "0", count: 64))
+        )
+        #expect(SpooledBody(row: name, size: 0, digest: digest) != nil)
         for wrong in [
             "", "../" + name, name + ".part", String(name.dropLast()) + "/", name.uppercased(), name + "\0",
             String(name.dropLast(3)) + "/..",
         ] {
-            #expect(SpooledBody(name: wrong, size: 0, digest: digest) == nil)
+            #expect(SpooledBody(row: wrong, size: 0, digest: digest) == nil)
         }
-        #expect(SpooledBody(name: name, size: -1, digest: digest) == nil)
-        #expect(SpooledBody(name: name, size: 0, digest: "") == nil)
+        #expect(SpooledBody(row: name, size: -1, digest: digest) == nil)
+        #expect(SpooledBody(row: name, size: 0, digest: nil) == nil)
     }
 }
