@@ -26,11 +26,11 @@ internal import Testing
 
     @Test func `the version of HTTP applies with and without the service`() throws {
         let options = try AttemptOptions.parse(["--http-version", "1.1"])
-        #expect(options.settings.httpVersion == .http1)
+        #expect(options.options.httpVersion == .http1)
         var message = ControlMessage.Send(url: "https://a.example/")
         options.apply(to: &message)
         #expect(message.httpVersion == "1.1")
-        #expect(try AttemptOptions.parse([]).settings.httpVersion == nil)
+        #expect(try AttemptOptions.parse([]).options.httpVersion == nil)
     }
 
     @Test func `an unknown version of HTTP is refused with the accepted ones`() throws {

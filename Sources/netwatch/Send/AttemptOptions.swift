@@ -85,10 +85,10 @@ struct AttemptOptions: ParsableArguments {
         return timeouts
     }
 
-    /// The settings of an attempt without the service.
-    var settings: AttemptSettings {
-        var settings = AttemptSettings()
-        (settings.timeouts, settings.httpVersion) = (timeouts, httpVersion)
-        return settings
+    /// The options of an attempt without the service.
+    var options: EnqueueOptions {
+        var options = EnqueueOptions()
+        (options.timeouts, options.httpVersion) = (timeouts, httpVersion)
+        return options
     }
 }

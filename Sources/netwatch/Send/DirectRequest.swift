@@ -10,17 +10,16 @@ struct DirectRequest {
     /// The request. Its body is that of ``input``.
     let request: QueueRequest
     let input: BodyInput?
-    let expectation: Expectation
-    let settings: AttemptSettings
+    /// Only the expectation, the timeouts and the version of HTTP apply.
+    let options: EnqueueOptions
 
     /// - Parameter head: The request without its body.
-    init(_ head: QueueRequest, body: BodyInput?, expectation: Expectation, settings: AttemptSettings) {
+    init(_ head: QueueRequest, body: BodyInput?, options: EnqueueOptions) {
         var request = head
         if let body { request.body = body.requestBody }
         self.request = request
         input = body
-        self.expectation = expectation
-        self.settings = settings
+        self.options = options
     }
 
     /// Sends the request.
@@ -47,14 +46,14 @@ struct DirectRequest {
 
     private var policy: TransferPolicy {
         var policy = TransferPolicy.singleTransfer(
-            maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
+            maximumResponseBytes: max(Attempt.maximumResponseBytes, options.expectation.bodyBytes),
             // The body's length may be unknown, so the timeout assumes the maximum.
-            totalTimeout: settings.timeouts.longest(sending: QueueRequest.maximumBodyBytes),
+            totalTimeout: options.timeouts.longest(sending: QueueRequest.maximumBodyBytes),
             allowsConnectionReuse: false
         )
-        policy.connectTimeout = settings.timeouts.connect
-        policy.responseTimeout = settings.timeouts.response
-        policy.httpVersion = settings.httpVersion
+        policy.connectTimeout = options.timeouts.connect
+        policy.responseTimeout = options.timeouts.response
+        policy.httpVersion = options.httpVersion
         return policy
     }
 
@@ -64,7 +63,7 @@ struct DirectRequest {
     private func urlRequest() throws(CommandError) -> URLRequest {
         do throws(QueueError) {
             try RequestChecks.check(request, for: .send)
-            try RequestChecks.check(settings.httpVersion, of: request.url)
+            try RequestChecks.check(options.httpVersion, of: request.url)
             return try URLRequest(
                 method: request.method,
                 url: request.url,
@@ -118,7 +117,7 @@ struct DirectRequest {
 
     /// Returns the timeout that ended the transfer, and its option.
     private func timeout(after failure: TransferFailure) -> (option: String, limit: Duration) {
-        let timeouts = settings.timeouts
+        let timeouts = options.timeouts
         let total = timeouts.longest(sending: QueueRequest.maximumBodyBytes)
         if failure.isResponseLate { return ("--response-timeout", timeouts.response) }
         let isConnecting = [.resolve, .connect, .tls].contains(failure.phase)
@@ -131,7 +130,7 @@ struct DirectRequest {
     }
 
     private func result(from response: HTTPURLResponse, _ body: Data) -> ControlMessage.Sent {
-        let mismatch = expectation.mismatch(with: ReceivedResponse(response, body))
+        let mismatch = options.expectation.mismatch(with: ReceivedResponse(response, body))
         return ControlMessage.Sent(
             id: nil,
             state: mismatch == nil ? "delivered" : "dead",

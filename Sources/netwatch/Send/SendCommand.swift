@@ -171,13 +171,9 @@ struct SendCommand: AsyncParsableCommand {
             headers: headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) },
             body: Data()
         )
-        let request = DirectRequest(
-            head,
-            body: body.input,
-            expectation: try expectations.expectation() ?? .success,
-            settings: attempts.settings
-        )
-        let sent = try await request.send()
+        var options = attempts.options
+        options.expectation = try expectations.expectation() ?? .success
+        let sent = try await DirectRequest(head, body: body.input, options: options).send()
         show(sent)
         return sent
     }
