@@ -130,9 +130,10 @@ extension ArchiveParser {
 
     private mutating func parseRequest(_ events: inout [Event]) throws {
         guard line.starts(with: ArchiveFormat.requestStart) else { throw fault("expected \(expected)") }
-        let request: ArchivedRequest
+        var request: ArchivedRequest
         do {
             request = try decoder.decode(RequestLine.self, from: line).request.withoutSecrets()
+            request.holdWithoutUnknownOption()
         } catch {
             throw fault("expected a request: \(QueueJSON.reason(error))")
         }

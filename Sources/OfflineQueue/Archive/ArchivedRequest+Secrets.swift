@@ -48,6 +48,14 @@ extension ArchivedRequest {
         )
     }
 
+    /// Holds an unfinished request with an option that this version does not know. Only a user can release it, because it
+    /// is then sent without the option, which neither an export nor the row of an imported request contains.
+    mutating func holdWithoutUnknownOption() {
+        guard let reason = options.options.unreadable, state != .dead else { return }
+        options.options.unreadable = nil
+        hold(.user, "\(reason); release it to send it without the option")
+    }
+
     private mutating func hold(_ reason: HoldReason, _ error: String) {
         (state, holdReason, lastError) = (.held, reason.rawValue, error)
     }

@@ -36,15 +36,14 @@ extension ArchivedRequest {
         credential = try row["credential"]
         tag = try row["tag"]
         submitter = try row["submitter"]
-        let stored = EnqueueOptions(stored: try row["options"])
-        if let unreadable = stored.unreadable { throw QueueError(.storeUnusable, unreadable) }
-        options = StoredOptions(stored)
+        options = try StoredOptions(column: row["options"])
         state = .pending
         attempts = try row["attempts"]
         deferrals = try row["deferrals"]
         lastStatus = try row["last_status"]
         lastError = try row["last_error"]
         try readState(row)
+        holdWithoutUnknownOption()
     }
 
     private mutating func readState(_ row: StoredRow) throws {

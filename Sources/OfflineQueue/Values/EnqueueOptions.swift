@@ -184,15 +184,35 @@ struct StoredOptions: Hashable, Codable {
 
     init(_ options: EnqueueOptions) { self.options = options }
 
-    /// - Throws: `DecodingError`, or ``QueueError`` for a value that is not accepted or a member that is not known.
+    /// Decodes a record. A member that is not known makes the options ``EnqueueOptions/unreadable``, because a request must
+    /// not be sent without an option that a newer version has stored.
+    ///
+    /// - Throws: `DecodingError`, or ``QueueError`` for a value that is not accepted.
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: MemberName.self)
-        let known = Set(EnqueueOptions.members.filter { $0.use != .call }.map(\.name))
-        if let name = container.allKeys.map(\.stringValue).filter({ !known.contains($0) }).min() {
-            throw QueueError(.invalidOption, "the option \(quoted(name.snakeCase)) is unknown")
-        }
         options = EnqueueOptions()
         try options.decodeStored(container)
+        let known = Set(EnqueueOptions.members.filter { $0.use != .call }.map(\.name))
+        guard let name = container.allKeys.map(\.stringValue).filter({ !known.contains($0) }).min() else {
+            return
+        }
+        options.unreadable = "the option \(quoted(name.snakeCase)) is unknown, so the request is not sent"
+    }
+
+    /// Creates options from a column; `nil` stands for the defaults.
+    ///
+    /// - Throws: ``QueueError`` with `storeUnusable` if the column cannot be read.
+    init(column text: String?) throws(QueueError) {
+        guard let text else {
+            options = EnqueueOptions()
+            return
+        }
+        do {
+            self = try QueueJSON.decoder.decode(StoredOptions.self, from: Data(text.utf8))
+        } catch {
+            let reason = QueueJSON.reason(error)
+            throw QueueError(.storeUnusable, "the options \(quoted(text)) cannot be read: \(reason)")
+        }
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -219,13 +239,11 @@ extension EnqueueOptions {
     /// Creates options from a stored record. If it cannot be read, for example after a manual edit of the database, all
     /// options have their defaults, and ``unreadable`` says why.
     init(stored text: String?) {
-        self.init()
-        guard let text else { return }
-        do {
-            self = try QueueJSON.decoder.decode(StoredOptions.self, from: Data(text.utf8)).options
+        do throws(QueueError) {
+            self = try StoredOptions(column: text).options
         } catch {
-            unreadable =
-                "the options \(quoted(text)) cannot be read, so the request is not sent: \(QueueJSON.reason(error))"
+            self.init()
+            unreadable = "\(error.message); the request is not sent"
         }
     }
 
