@@ -246,3 +246,67 @@ private final class Answer<Value: Sendable>: Sendable {
         return value.withLock { $0! }
     }
 }
+
+/// The thread of an ``EventLoop``. It finds its loop through thread-specific data (`pthread_setspecific(3)`).
+enum EventLoopThread {
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let result = pthread_key_create(&key, nil)
+        precondition(result == 0, "pthread_key_create: \(errnoDescription(result))")
+        return key
+    }()
+
+    /// The core of the loop on whose thread the caller runs; `nil` on any other thread.
+    static var current: EventLoopCore? {
+        guard let pointer = pthread_getspecific(key) else { return nil }
+        return Unmanaged<EventLoopCore>.fromOpaque(pointer).takeUnretainedValue()
+    }
+
+    static func start(core: EventLoopCore, label: String) throws(SystemError) {
+        try startDetachedThread(named: label) {
+            pthread_setspecific(key, Unmanaged.passUnretained(core).toOpaque())
+            core.run()
+        }
+    }
+}
+
+/// A call of a closure that is isolated to an actor. The actor's executor makes the call.
+///
+/// `assumeIsolated` does the same, but allocates two closure contexts for each call and looks up the current executor. A
+/// call that an executor makes for its own actor needs neither.
+package struct IsolatedCall: Sendable {
+    private let actor: any Actor
+    private let body: @Sendable (AnyObject) -> Void
+
+    package init<Isolation: Actor>(
+        _ actor: Isolation,
+        _ body: @escaping @Sendable (isolated Isolation) -> Void
+    ) {
+        self.actor = actor
+        // Functions with an isolated parameter have the calling convention of other functions, which `assumeIsolated`
+        // relies on as well, and a reference to an actor is passed like a reference to any object. The structures
+        // prevent the conversion of the closure to its most general form, which would allocate.
+        self.body = unsafeBitCast(Isolated(body: body), to: Erased.self).body
+    }
+
+    /// Calls the closure. Must be called on the actor's executor, which is checked in debug builds.
+    package func callAsFunction() {
+        assert(isOnExecutor)
+        body(actor)
+    }
+
+    /// Ends the process if the caller does not run on the actor's executor. `assertIsolated` would also look up the
+    /// executor in release builds.
+    private var isOnExecutor: Bool {
+        actor.preconditionIsolated()
+        return true
+    }
+}
+
+private struct Isolated<Isolation: Actor> {
+    let body: @Sendable (isolated Isolation) -> Void
+}
+
+private struct Erased {
+    let body: @Sendable (AnyObject) -> Void
+}

@@ -42,3 +42,120 @@ struct LoopTimers {
         return timers.popDue(at: now) ?? limits.popDue(at: now)
     }
 }
+
+/// The timers of a loop, sorted by deadline. Timers with the same deadline are sorted by creation.
+///
+/// The list is a sorted array, because a loop usually has few timers, and reads the next deadline far more often than
+/// it inserts a timer.
+struct TimerList {
+    fileprivate struct Entry {
+        let timer: EventLoop.Timer
+        let body: @Sendable () -> Void
+    }
+
+    /// The timers by descending deadline, so that the earliest is removed from the end.
+    private var entries: [Entry] = []
+    private var nextID: UInt64 = 0
+    private let areLimits: Bool
+
+    /// - Parameter areLimits: Whether the timers belong to ``TimeLimits``.
+    init(areLimits: Bool = false) {
+        self.areLimits = areLimits
+    }
+
+    var earliest: BootInstant? {
+        entries.last?.timer.deadline
+    }
+
+    mutating func insert(
+        deadline: BootInstant,
+        _ body: @escaping @Sendable () -> Void
+    ) -> EventLoop.Timer {
+        defer { nextID += 1 }
+        let timer = EventLoop.Timer(id: nextID, deadline: deadline, isLimit: areLimits)
+        let index = entries.partitionIndex { $0.timer.deadline <= deadline }
+        entries.insert(Entry(timer: timer, body: body), at: index)
+        return timer
+    }
+
+    /// Removes a timer and returns its closure, so that the caller can release it outside any lock. Returns `nil` if
+    /// the timer has fired or was cancelled.
+    mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
+        let index = entries.partitionIndex { ($0.timer.deadline, $0.timer.id) <= (timer.deadline, timer.id) }
+        guard index < entries.endIndex, entries[index].timer.id == timer.id else { return nil }
+        return entries.remove(at: index).body
+    }
+
+    /// Removes the earliest timer if it is due, and returns its closure. Returns `nil` if no timer is due.
+    mutating func popDue(at now: BootInstant) -> (@Sendable () -> Void)? {
+        guard let earliest, earliest <= now else { return nil }
+        return entries.removeLast().body
+    }
+}
+
+extension [TimerList.Entry] {
+    /// Returns the first index at which the condition is true. From that index on, the condition must be true for all
+    /// elements.
+    fileprivate func partitionIndex(_ isInSecondPart: (TimerList.Entry) -> Bool) -> Int {
+        var range = startIndex..<endIndex
+        while !range.isEmpty {
+            let middle = (range.lowerBound + range.upperBound) / 2
+            range = isInSecondPart(self[middle]) ? range.lowerBound..<middle : middle + 1..<range.upperBound
+        }
+        return range.lowerBound
+    }
+}
+
+/// The time limits of a loop, sorted by deadline. A value without a clock.
+///
+/// A limit is not judged immediately after a time in which the loop's thread did not run: the process was stopped, its
+/// control group was frozen, or the machine stood still. What the limit waits for may have arrived meanwhile, and no
+/// one has read it. So the limits that passed in this time are postponed, once.
+package struct TimeLimits {
+    /// The lateness from which the loop counts as not having run: 100 ms. A thread that is ready to run waits less for
+    /// a processor, unless the machine is overloaded.
+    static let tolerance = Duration.milliseconds(100)
+    /// The maximum time by which limits are postponed: 1 s. It suffices for a few round trips, such as the rest of a
+    /// TLS handshake. After a long suspension, the connections are usually dead, so a longer time would only be lost.
+    static let maximumGrace = Duration.seconds(1)
+
+    private var timers = TimerList(areLimits: true)
+    /// The end of the last postponement; `nil` before the first.
+    private var graceEnd: BootInstant?
+
+    /// The time at which a limit may be due next; `nil` if there are no limits.
+    var earliest: BootInstant? {
+        timers.earliest.map { max($0, graceEnd ?? $0) }
+    }
+
+    mutating func insert(
+        deadline: BootInstant,
+        _ body: @escaping @Sendable () -> Void
+    ) -> EventLoop.Timer {
+        timers.insert(deadline: deadline, body)
+    }
+
+    /// Removes a limit and returns its closure; see ``TimerList/remove(_:)``.
+    mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
+        timers.remove(timer)
+    }
+
+    /// Removes the earliest limit if it is due, and returns its closure. Returns `nil` if no limit is due, or if this
+    /// call has postponed the limits because the loop did not run when the earliest one passed.
+    mutating func popDue(at now: BootInstant) -> (@Sendable () -> Void)? {
+        guard let earliest, earliest <= now, let deadline = timers.earliest else { return nil }
+        // Limits that were postponed before are judged in any case. Otherwise an overloaded loop would never judge
+        // them.
+        let wasPostponed = graceEnd.map { deadline <= $0 } ?? false
+        guard !wasPostponed, let grace = Self.grace(after: now - deadline) else {
+            return timers.popDue(at: now)
+        }
+        graceEnd = now + grace
+        return nil
+    }
+
+    /// Returns the time by which a limit must be postponed that is judged this late; `nil` if it can be judged now.
+    package static func grace(after lateness: Duration) -> Duration? {
+        lateness > tolerance ? min(lateness, maximumGrace) : nil
+    }
+}

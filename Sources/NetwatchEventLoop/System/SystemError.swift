@@ -48,3 +48,32 @@ package func systemCall<Result: SignedInteger>(
         if error != EINTR { throw SystemError(call: name, errno: error) }
     }
 }
+
+/// Calls `body` with the strings as a null-terminated array of C strings, as execve(2) and posix_spawn(3) take the
+/// arguments and the environment. The array must not be used after `body` returns.
+package func withCStrings<Result>(
+    _ strings: [String],
+    _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
+) -> Result {
+    let pointers = strings.map { strdup($0) }
+    defer { for pointer in pointers { free(pointer) } }
+    return body(pointers + [nil])
+}
+
+/// A library that is loaded when it is needed, and never unloaded. netwatch works without it.
+package struct SharedLibrary: @unchecked Sendable {
+    private let handle: UnsafeMutableRawPointer
+
+    /// Returns `nil` if the library is not installed.
+    ///
+    /// - Parameter name: The file name with the version of the binary interface, such as `libz.so.1`.
+    package init?(_ name: String) {
+        guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else { return nil }
+        self.handle = handle
+    }
+
+    /// Returns a function of the library; `nil` if the library lacks it. `Function` must be its type, `@convention(c)`.
+    package func function<Function>(_ name: String) -> Function? {
+        dlsym(handle, name).map { unsafeBitCast($0, to: Function.self) }
+    }
+}
