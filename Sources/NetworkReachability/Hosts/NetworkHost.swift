@@ -116,3 +116,145 @@ extension IPAddress {
         return address.hostRejection == nil ? address : nil
     }
 }
+
+/// Validation of host names (RFC 1123 §2.1).
+enum HostName {
+    /// Validates a name. Returns it in lower case, without a trailing dot.
+    static func normalized(_ text: String) throws(InvalidHost) -> String {
+        if text.isEmpty { throw InvalidHost(text, .empty) }
+        if let reason = rejectionOfForm(text) { throw InvalidHost(text, reason) }
+        var name = text.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        guard name.utf8.count <= 253 else { throw InvalidHost(text, .tooLong) }
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        for label in labels {
+            if let reason = reasonAgainst(label) { throw InvalidHost(text, reason) }
+        }
+        guard !isNumber(labels.last!) else { throw InvalidHost(text, .mistypedAddress) }
+        return name
+    }
+
+    /// Returns the specific reason if the text contains a common mistake, such as a URL or a port; otherwise `nil`.
+    private static func rejectionOfForm(_ text: String) -> InvalidHost.Reason? {
+        if text.contains("://") { return .scheme }
+        if text.contains(where: { "/?#".contains($0) }) { return .path }
+        if text.contains("@") { return .user }
+        if text.contains(where: { "[]".contains($0) }) { return .brackets }
+        if text.contains("%") { return text.contains(":") ? .unknownZone : .zone }
+        switch text.count(where: { $0 == ":" }) {
+        case 0: return nil
+        case 1: return .port
+        default: return .mistypedAddress
+        }
+    }
+
+    /// Whether a label is a decimal or hexadecimal number. If the last label of a name is a number, resolvers read
+    /// the name as an address, by the rules of `inet_aton(3)`.
+    private static func isNumber(_ label: Substring) -> Bool {
+        label.allSatisfy(\.isNumber) || label.hasPrefix("0x") && label.dropFirst(2).allSatisfy(\.isHexDigit)
+    }
+
+    private static func reasonAgainst(_ label: Substring) -> InvalidHost.Reason? {
+        guard (1...63).contains(label.utf8.count) else { return .labelLength }
+        guard label.utf8.allSatisfy(isAllowed) else { return .character }
+        return label.first == "-" || label.last == "-" ? .hyphen : nil
+    }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        case UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+}
+
+/// Names with letters beyond ASCII, in the form that name servers know (RFC 5891).
+package enum InternationalName {
+    /// Returns a name with its labels in the form `xn--…`; `nil` if the name is ASCII, or if this form depends on
+    /// mappings that are not implemented here, for example of decomposed letters.
+    package static func ascii(_ name: String) -> String? {
+        guard !name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+        let labels = name.lowercased().split(separator: ".", omittingEmptySubsequences: false)
+        let encoded = labels.compactMap(encoded)
+        guard encoded.count == labels.count else { return nil }
+        return encoded.joined(separator: ".")
+    }
+
+    /// Returns how a name must be written instead, for messages that refuse it; `nil` if that is not known.
+    package static func advice(for name: String) -> String? {
+        ascii(name).map { "an international name must be written as `\($0)`" }
+    }
+
+    private static func encoded(_ label: Substring) -> String? {
+        let scalars = Array(label.unicodeScalars)
+        if scalars.allSatisfy(\.isASCII) { return String(label) }
+        guard scalars.allSatisfy(isUnmapped), let digits = Punycode.encoded(scalars.map(\.value)),
+            digits.utf8.count <= 59
+        else { return nil }
+        return "xn--\(digits)"
+    }
+
+    /// Whether a character stands for itself: a letter, a digit or a mark that no normalization changes.
+    private static func isUnmapped(_ scalar: Unicode.Scalar) -> Bool {
+        let properties = scalar.properties
+        if scalar.isASCII { return properties.isAlphabetic || ("0"..."9").contains(scalar) || scalar == "-" }
+        return (properties.isAlphabetic || properties.numericType == .decimal)
+            && properties.canonicalCombiningClass == .notReordered && !properties.changesWhenNFKCCaseFolded
+    }
+}
+
+/// Punycode (RFC 3492), with the names of its §6.
+private enum Punycode {
+    private static let base: UInt32 = 36
+    private static let tMin: UInt32 = 1
+    private static let tMax: UInt32 = 26
+    private static let skew: UInt32 = 38
+    private static let damp: UInt32 = 700
+
+    /// Returns the code of a label; `nil` if the label is longer than a label can be.
+    static func encoded(_ input: [UInt32]) -> String? {
+        // Longer labels could overflow the numbers.
+        guard input.count <= 63 else { return nil }
+        var output = input.filter { $0 < 0x80 }.map { Character(Unicode.Scalar(UInt8($0))) }
+        let basic = output.count
+        if basic > 0 { output.append("-") }
+        var (n, delta, bias, handled) = (UInt32(0x80), UInt32(0), UInt32(72), basic)
+        while handled < input.count, let next = input.filter({ $0 >= n }).min() {
+            delta += (next - n) * UInt32(handled + 1)
+            n = next
+            for point in input {
+                if point < n { delta += 1 }
+                guard point == n else { continue }
+                output += digits(of: delta, bias)
+                bias = adapted(delta, UInt32(handled + 1), isFirst: handled == basic)
+                (delta, handled) = (0, handled + 1)
+            }
+            (delta, n) = (delta + 1, n + 1)
+        }
+        return String(output)
+    }
+
+    /// Returns a delta as a variable-length integer.
+    private static func digits(of delta: UInt32, _ bias: UInt32) -> [Character] {
+        var (q, k, output) = (delta, base, [Character]())
+        while true {
+            let t = k <= bias ? tMin : min(k - bias, tMax)
+            guard q >= t else { return output + [digit(q)] }
+            output.append(digit(t + (q - t) % (base - t)))
+            (q, k) = ((q - t) / (base - t), k + base)
+        }
+    }
+
+    private static func digit(_ value: UInt32) -> Character {
+        Character(Unicode.Scalar(UInt8(value < 26 ? value + 97 : value - 26 + 48)))
+    }
+
+    private static func adapted(_ delta: UInt32, _ points: UInt32, isFirst: Bool) -> UInt32 {
+        var delta = isFirst ? delta / damp : delta / 2
+        delta += delta / points
+        var k: UInt32 = 0
+        while delta > (base - tMin) * tMax / 2 { (delta, k) = (delta / (base - tMin), k + base) }
+        return k + (base - tMin + 1) * delta / (delta + skew)
+    }
+}

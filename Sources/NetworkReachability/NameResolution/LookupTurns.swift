@@ -80,3 +80,89 @@ struct LookupTurns: Sendable {
         first.isEmpty ? nil : budget.opening(after: first.count - 1, now: now)
     }
 }
+
+/// The names that wait for a lookup, in the order of their arrival. A pure value.
+struct LookupLine: Sendable {
+    private struct Entry: Sendable {
+        let name: String
+        let ticket: UInt64
+    }
+
+    /// When a name is removed, its entry stays in the queue. The entry is invalid, because its ticket no longer matches.
+    private var entries = FIFOQueue<Entry>()
+    private var tickets: [String: UInt64] = [:]
+    private var lastTicket: UInt64 = 0
+    private var invalidEntries = 0
+
+    var isEmpty: Bool { tickets.isEmpty }
+
+    /// The number of names that wait.
+    var count: Int { tickets.count }
+
+    /// The number of entries, including invalid ones. For tests.
+    var entryCount: Int { count + invalidEntries }
+
+    /// Appends a name, unless it already waits. Returns whether it was appended.
+    mutating func append(_ name: String) -> Bool {
+        guard tickets[name] == nil else { return false }
+        lastTicket += 1
+        tickets[name] = lastTicket
+        entries.append(Entry(name: name, ticket: lastTicket))
+        return true
+    }
+
+    /// Removes a name. Has no effect if it does not wait.
+    mutating func remove(_ name: String) {
+        guard tickets.removeValue(forKey: name) != nil else { return }
+        invalidEntries += 1
+        // Without this cleanup, watches that begin and end again and again would fill the memory.
+        guard invalidEntries > 64 + count else { return }
+        entries.keep { tickets[$0.name] == $0.ticket }
+        invalidEntries = 0
+    }
+
+    /// Removes and returns the name that has waited for the longest time; `nil` if none waits.
+    mutating func popFirst() -> String? {
+        while let entry = entries.popFirst() {
+            guard tickets[entry.name] == entry.ticket else {
+                invalidEntries -= 1
+                continue
+            }
+            tickets[entry.name] = nil
+            return entry.name
+        }
+        return nil
+    }
+}
+
+/// The limit on the lookups per second of watched names. A pure value.
+///
+/// Implements the generic cell rate algorithm (ITU-T I.371). Lookups are spread evenly. After a pause, some may start at
+/// once.
+struct LookupBudget: Sendable {
+    typealias Instant = BootInstant
+
+    private let spacing: Duration
+    private let tolerance: Duration
+    /// The time of the next lookup if all lookups were evenly spaced, without bursts.
+    private var next: Instant?
+
+    /// - Parameters:
+    ///   - spacing: The time between two lookups at the maximum rate.
+    ///   - burst: The number of lookups that may start at once. Less than 1 counts as 1.
+    init(spacing: Duration, burst: Int) {
+        self.spacing = spacing
+        tolerance = spacing * (max(1, burst) - 1)
+    }
+
+    /// Returns the time from which a lookup may start if the given number of lookups starts before it. The time may be
+    /// in the past.
+    func opening(after count: Int = 0, now: Instant) -> Instant {
+        max(next ?? now, now) + spacing * count - tolerance
+    }
+
+    /// Counts a lookup that starts now.
+    mutating func take(now: Instant) {
+        next = max(next ?? now, now) + spacing
+    }
+}

@@ -58,3 +58,90 @@ extension WatchedTarget: Hashable {
         hasher.combine(ObjectIdentifier(self))
     }
 }
+
+/// The lookups of a watched name. All watches of the name share them, whatever their options.
+final class WatchedName {
+    var resolution: NameResolution
+    /// The last lookup that was started; `nil` before the first one. Needed to abandon it.
+    var lookup: NameResolver.Lookup?
+    /// The targets with this name. Not references, because each target refers to its name.
+    private(set) var targets: [WatchKey] = []
+    private var unreachable: Set<WatchKey> = []
+
+    init(_ resolution: NameResolution) { self.resolution = resolution }
+
+    var text: String { resolution.name }
+
+    func add(_ target: WatchKey) {
+        targets.append(target)
+    }
+
+    /// Removes a target. Returns whether none is left.
+    func remove(_ target: WatchKey) -> Bool {
+        targets.removeAll { $0 == target }
+        unreachable.remove(target)
+        return targets.isEmpty
+    }
+
+    /// Records whether a target is reachable at the addresses of the name. The addresses count as unreachable if one
+    /// target is not reachable at them, because the name may soon get others at which it is.
+    func note(_ target: WatchKey, isReachable: Bool, now: BootInstant) {
+        if isReachable { unreachable.remove(target) } else { unreachable.insert(target) }
+        resolution.note(isReachable: unreachable.isEmpty, now: now)
+    }
+}
+
+/// The key of a watched target: the target and its path options. Watches with equal keys share one state.
+struct WatchKey: Hashable, Sendable {
+    let target: PathTarget
+    private let sparseOptions: SparseOptions
+
+    init(target: PathTarget, options: PathOptions) {
+        self.target = target
+        sparseOptions = SparseOptions(options)
+    }
+
+    var options: PathOptions { sparseOptions.options }
+
+    /// The name whose addresses must be looked up; `nil` if the addresses are known.
+    var name: String? {
+        guard case .host(let host) = target, host.knownAddresses == nil, case .name(let name) = host.kind
+        else {
+            return nil
+        }
+        return name
+    }
+}
+
+/// A FIFO queue of statuses that will be delivered to subscribers.
+///
+/// A class, because a subscriber that is called during ``deliver()`` may cause further statuses.
+final class Outbox {
+    private typealias Entry = (WatchedTarget.Subscriber, PathStatus)
+
+    /// The maximum number of entries whose memory is kept for later deliveries: 64.
+    private static let maximumKept = 64
+
+    private var entries: [Entry] = []
+    /// The entries that are being delivered. The two arrays change places, so that both keep their memory.
+    private var current: [Entry] = []
+    private var isDelivering = false
+
+    func put(_ status: PathStatus, for subscriber: WatchedTarget.Subscriber) {
+        entries.append((subscriber, status))
+    }
+
+    /// Delivers all statuses, including those that are added during the delivery.
+    ///
+    /// If a subscriber causes a nested call, that call has no effect. The outer call delivers the new statuses.
+    func deliver() {
+        guard !isDelivering else { return }
+        isDelivering = true
+        while !entries.isEmpty {
+            swap(&entries, &current)
+            for (subscriber, status) in current { subscriber.deliver(status) }
+            current.removeAll(keepingCapacity: current.count <= Self.maximumKept)
+        }
+        isDelivering = false
+    }
+}
