@@ -131,7 +131,14 @@ extension OfflineQueue {
             CrashPoint.claimed.reached()
             for request in batch.requests { try await launch(request, claim) }
             let use = RetryUse(of: claim, in: batch)
-            handle(.claimed(lane: claim.lane, taken: batch.requests.count, use: use, due: due(after: batch)))
+            handle(
+                .claimed(
+                    lane: claim.lane,
+                    taken: batch.requests.count,
+                    use: use,
+                    due: batch.due.map { now + $0 }
+                )
+            )
         } catch {
             failed(error)
             // Without this event, the lane would wait for the failed claim for ever.
@@ -139,14 +146,6 @@ extension OfflineQueue {
             let due = now + configuration.backoffCap
             handle(.claimed(lane: claim.lane, taken: 0, use: use, due: due))
         }
-    }
-
-    /// Returns the time when the next request of a batch's lane is due; `nil` if none is pending.
-    private func due(after batch: ClaimedBatch) -> Moment? {
-        // If another machine has claimed the lane, the lane is checked again after the longest backoff, because that
-        // machine may have stopped by then.
-        let due = batch.isElsewhere ? configuration.backoffCap : batch.due
-        return due.map { now + $0 }
     }
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
@@ -361,7 +360,14 @@ extension OfflineQueue {
             failed(error)
         }
         let use = RetryUse(of: claim, in: batch)
-        handle(.nextClaimed(lane: claim.lane, taken: batch.requests.count, use: use, due: due(after: batch)))
+        handle(
+            .nextClaimed(
+                lane: claim.lane,
+                taken: batch.requests.count,
+                use: use,
+                due: batch.due.map { now + $0 }
+            )
+        )
     }
 }
 

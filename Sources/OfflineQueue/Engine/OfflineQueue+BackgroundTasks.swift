@@ -110,15 +110,4 @@ extension OfflineQueue {
             )
         }
     }
-
-    /// Renews the leases of requests in flight. Returns immediately if the store's leases do not expire.
-    ///
-    /// If a lease was lost, its transfer is cancelled, because another sender may have claimed the request.
-    func keepLeases() async {
-        guard let duration = store.leaseDuration else { return }
-        while (try? await Task.sleep(for: duration / 4, clock: .continuous)) != nil {
-            let lost = (try? await store.renew(Set(inflight.values.map(\.token)))) ?? []
-            for attempt in inflight.values where lost.contains(attempt.token) { attempt.transfer.cancel() }
-        }
-    }
 }

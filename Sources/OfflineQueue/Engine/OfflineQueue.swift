@@ -355,7 +355,6 @@ extension OfflineQueue {
         backgroundTasks += [
             Task { await self.followChanges() }, Task { await self.followGates() },
             Task { await self.sweep() },
-            Task { await self.keepLeases() },
             Task { await self.sweepSpool() }, Task { await self.reseal() }, Task { await self.watchStore() },
         ]
         scanning = Task { await self.scanStore() }

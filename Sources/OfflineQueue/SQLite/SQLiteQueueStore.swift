@@ -10,7 +10,6 @@ package final class SQLiteQueueStore: QueueStore {
     package let completions = CompletionChanges()
     /// Always `nil`: leases do not expire. When the process that holds them ends, its lock on the directory ends, too.
     /// The next owner of the directory then recovers the requests.
-    package var leaseDuration: Duration? { nil }
 
     let batcher: CommitBatcher
     private let reader: StoreReader
@@ -283,10 +282,6 @@ extension SQLiteQueueStore {
     package func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
         let limit = claims.reduce(0) { $0 + $1.limit }
         return try await write(rows: limit) { try $0.claim(claims) }
-    }
-
-    package func renew(_ tokens: Set<String>) async throws -> Set<String> {
-        try await read { try tokens.subtracting($0.liveTokens()) }
     }
 
     package func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded

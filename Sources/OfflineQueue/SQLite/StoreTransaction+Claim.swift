@@ -13,7 +13,7 @@ extension StoreTransaction {
     }
 
     private mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
-        let nothing = ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
+        let nothing = ClaimedBatch(lane: claim.lane, requests: [], due: nil)
         guard let lane = try lane(claim.lane) else { return nothing }
         // The scheduler demands a release only once, so a paused lane releases, too.
         if let reasons = claim.releasing { try release(reasons, inLane: lane.id) }
@@ -29,7 +29,6 @@ extension StoreTransaction {
             lane: lane.id,
             requests: requests,
             due: try due(inLane: lane),
-            isElsewhere: false,
             postponement: retries.postponement
         )
     }
@@ -163,15 +162,6 @@ extension StoreTransaction {
     /// Returns a JSON array of names, which contain no characters that must be escaped.
     private static func array(_ names: [String]) -> String {
         "[\(names.map { "\"\($0)\"" }.joined(separator: ","))]"
-    }
-
-    /// Returns the tokens of all current leases.
-    func liveTokens() throws -> Set<String> {
-        Set(
-            try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map {
-                try $0["lease_token"]
-            }
-        )
     }
 }
 

@@ -14,15 +14,11 @@ package protocol QueueStore: Sendable {
     /// Reports the tags of requests that have ended.
     var completions: CompletionChanges { get }
 
-    /// The directory of files for bodies that are too large for a row. If several machines share the store, they must
-    /// share this directory, too.
+    /// The directory of files for bodies that are too large for a row.
     var spool: BodySpool { get }
 
     /// The operations for export, import and inspection.
     var archive: any QueueArchive { get }
-
-    /// The time after which a lease expires unless it is renewed; `nil` if leases last until the store is closed.
-    var leaseDuration: Duration? { get }
 
     /// Returns the changes that are committed after this returns, in the order of their commits.
     ///
@@ -59,13 +55,8 @@ package protocol QueueStore: Sendable {
         -> [QueueStatistics.ClosedLane]
 
     /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A paused lane only
-    /// releases requests (``LaneClaim/releasing``). A store that several machines share must first claim the lane itself.
+    /// releases requests (``LaneClaim/releasing``).
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch]
-
-    /// Renews leases.
-    ///
-    /// - Returns: The tokens of leases that were lost and therefore not renewed.
-    func renew(_ tokens: Set<String>) async throws -> Set<String>
 
     /// Stores the outcomes of attempts (T3), and then claims due requests (T2) in the same transaction.
     func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded

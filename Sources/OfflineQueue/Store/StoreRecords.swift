@@ -134,8 +134,6 @@ package struct ClaimedBatch: Sendable {
     package let requests: [ClaimedRequest]
     /// The time until the next of the remaining requests may be due, with the same limits as ``LaneRecord/due``.
     package let due: Duration?
-    /// Whether another machine has claimed the lane, so that this one cannot claim its requests.
-    package let isElsewhere: Bool
     /// The longest time by which the claim postponed a retry that its allowance did not permit; `nil` if it postponed
     /// none.
     package var postponement: Duration?

@@ -168,7 +168,6 @@ internal import Testing
         #expect(new.lease.token != old.lease.token)
         #expect(try await !bench.store.conclude(old, .delivered(status: 200)))
         #expect(try await bench.state("a") == .inflight)
-        #expect(try await bench.store.renew([old.lease.token, new.lease.token]) == [old.lease.token])
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -190,29 +190,6 @@ internal import Testing
         #expect(try await queue.statistics().pausedLanes.isEmpty)
         await queue.stop()
     }
-
-    // MARK: Leases
-
-    @Test func `leases are renewed, and a transfer whose lease is lost is ended`() async throws {
-        let inner = try await SQLiteQueueStore(directory: directory.path)
-        let store = LeasingStore(inner: inner, lost: Flag())
-        let sender = FakeSender()
-        let queue = OfflineQueue(
-            configuration: OfflineQueue.Configuration(withLongTimeouts: directory.path),
-            store: store,
-            sender: sender,
-            gate: FakeGate()
-        )
-        try await queue.start()
-        _ = try await queue.enqueue(.post(), options: options("a"))
-        _ = await sender.nextAttempt()
-        try await store.lost.renewals.wait { $0.count >= 3 }
-        #expect(try await queue.request("a")?.summary.state == .inflight)
-        store.lost.isSet = true
-        // The first attempt ended with code 42. The request is pending again and is sent again.
-        _ = await sender.nextAttempt()
-        await queue.stop()
-    }
 }
 
 /// A store that signals when it has returned a page of a list. A call of `enqueue` reads a page before it waits for
@@ -225,28 +202,5 @@ private struct PageRecordingStore: WrappedStore {
         let page = try await inner.page(query)
         pages.record(page)
         return page
-    }
-}
-
-private final class Flag: Sendable {
-    let renewals = Recorder<Set<String>>()
-    private let state = Lock(false)
-
-    var isSet: Bool {
-        get { state.withLock(\.self) }
-        set { state.withLock { $0 = newValue } }
-    }
-}
-
-/// A store whose leases expire, like those of a store that several machines share.
-private struct LeasingStore: WrappedStore {
-    let inner: any QueueStore
-    let lost: Flag
-
-    var leaseDuration: Duration? { .milliseconds(40) }
-
-    func renew(_ tokens: Set<String>) async throws -> Set<String> {
-        defer { lost.renewals.record(tokens) }
-        return lost.isSet ? tokens : []
     }
 }

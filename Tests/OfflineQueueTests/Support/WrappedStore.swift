@@ -10,7 +10,6 @@ extension WrappedStore {
     var completions: CompletionChanges { inner.completions }
     var archive: any QueueArchive { inner.archive }
     var spool: BodySpool { inner.spool }
-    var leaseDuration: Duration? { inner.leaseDuration }
     var openingNotes: [String] { inner.openingNotes }
     var commitDurations: DurationHistogram { inner.commitDurations }
 
@@ -40,8 +39,6 @@ extension WrappedStore {
     }
 
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] { try await inner.claim(claims) }
-
-    func renew(_ tokens: Set<String>) async throws -> Set<String> { try await inner.renew(tokens) }
 
     func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
         try await inner.conclude(conclusions, claiming: claims)
