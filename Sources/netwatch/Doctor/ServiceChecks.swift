@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
@@ -179,5 +180,106 @@ enum ServiceChecks {
         } catch {
             return [.problem("\(error)")]
         }
+    }
+}
+
+/// What the service reports about itself and its queue. It is read once, before all checks, so that they describe the
+/// same state.
+struct ServiceReading {
+    /// How long the service may take for each response.
+    private static let timeout: Duration = .seconds(5)
+
+    let socket: ArgumentBytes
+    let summary: ServiceSummary
+    /// `nil` if the service does not respond, or if it has an earlier version, which does not have this route.
+    private(set) var status: ControlMessage.Status?
+    /// The comparison of the service's files with its configuration; `nil` also if this user has no full access.
+    private(set) var configuration: ControlMessage.Configuration?
+    /// The check of the database; `nil` in the same cases, and if the service did not respond in time.
+    private(set) var storeCheck: ControlMessage.StoreCheck?
+    /// What this user may do with requests; `nil` if the service does not say it.
+    private(set) var rights: String?
+
+    static func reading(_ options: ServiceOptions) async -> Result<ServiceReading, CommandError> {
+        do throws(CommandError) {
+            let socket = try options.path()
+            return .success(await ServiceReading(socket: socket))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private init(socket: ArgumentBytes) async {
+        self.socket = socket
+        summary = await ServiceSummary.asking(socket, timeout: Self.timeout)
+        guard summary.state == .running else { return }
+        let client = ServiceClient(path: socket, busyTimeout: .zero)
+        status = try? await client.get("/v1/status", within: Self.timeout, as: ControlMessage.Status.self)
+        configuration = try? await client.get(
+            "/v1/configuration",
+            within: Self.timeout,
+            as: ControlMessage.Configuration.self
+        )
+        storeCheck = try? await client.get(
+            "/v1/queue/check",
+            within: Self.timeout,
+            as: ControlMessage.StoreCheck.self
+        )
+        rights = await Self.rights(client)
+    }
+
+    /// The list of uploads is only for users who may submit.
+    private static func rights(_ client: ServiceClient) async -> String? {
+        do throws(CommandError) {
+            _ = try await client.get("/v1/bodies", within: timeout, as: ControlMessage.StagedBodies.self)
+            return "submit"
+        } catch {
+            return error.status == .noPermission ? "read but not submit" : nil
+        }
+    }
+}
+
+/// The state of the service's unit, as systemd reports it.
+struct UnitState: Equatable {
+    /// The property `ActiveState`, such as `inactive`.
+    let activity: String
+    /// The property `Result` of the last run, such as `exit-code`.
+    let result: String
+
+    /// Whether the unit has failed, or waits for a restart after a failure.
+    var hasFailed: Bool { ["failed", "activating"].contains(activity) && result != "success" }
+
+    /// Parses lines such as `ActiveState=failed`. `nil` if a property is missing.
+    init?(properties: String) {
+        let pairs = properties.split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1) }
+        func value(_ name: String) -> String? {
+            pairs.first { $0.count == 2 && $0[0] == name }.map { String($0[1]) }
+        }
+        guard let activity = value("ActiveState"), let result = value("Result") else { return nil }
+        self.activity = activity
+        self.result = result
+    }
+
+    /// Prints the two properties. env(1) searches for systemctl(1) in `PATH`.
+    private static let command = [
+        "/usr/bin/env", "systemctl", "show", "--property=ActiveState,Result", SystemUnit.name,
+    ]
+
+    /// Queries systemd for the state of ``SystemUnit``.
+    ///
+    /// - Parameters:
+    ///   - command: The path of a program that prints the two properties, and its arguments. Default: systemctl(1).
+    ///   - timeout: When the program receives SIGTERM. The query ends at most 2 s later. Default: 5 s.
+    /// - Returns: `nil` if the command fails, for example because systemd does not run.
+    static func query(
+        _ command: [String] = Self.command,
+        timeout: Duration = .seconds(5)
+    ) async -> UnitState? {
+        let output = await ChildProcess.output(
+            of: command,
+            environment: ProcessInfo.processInfo.environment,
+            timeout: timeout
+        )
+        return output.flatMap { UnitState(properties: String(decoding: $0, as: UTF8.self)) }
     }
 }

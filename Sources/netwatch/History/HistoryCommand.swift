@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The `netwatch history` command.
 struct HistoryCommand: AsyncParsableCommand {
@@ -88,5 +89,127 @@ struct HistoryCommand: AsyncParsableCommand {
             return "did you mean \(Printer.quoted(name))?"
         }
         return "it watches \(names.map { Printer.quoted($0) }.joined(separator: ", "))"
+    }
+}
+
+/// The JSON output for a host: the response of the service, and the type of the line.
+struct HistoryLine: Encodable {
+    let history: ControlMessage.History
+
+    private enum CodingKeys: String, CodingKey {
+        case type
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try history.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode("history", forKey: .type)
+    }
+}
+
+/// The history of a host for people.
+struct HistoryReport {
+    private let host: ControlMessage.Host
+    private let history: ControlMessage.History
+    private let window: Int?
+    private let now: Date
+
+    /// The minimum number of steps that a symbol stands for, so that the symbols of each window fit into 80 columns.
+    private static let leastStepsPerSymbol = 2
+    /// The maximum number of outages.
+    private static let mostOutages = 10
+    private static let levels = Array("▁▂▃▄▅▆▇█")
+
+    /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
+    init(
+        _ host: ControlMessage.Host,
+        _ history: ControlMessage.History,
+        window: Int? = Terminal.window,
+        now: Date = Date()
+    ) {
+        self.host = host
+        self.history = history
+        self.window = window
+        self.now = now
+    }
+
+    /// The lines of the report. No line is wider than the window, unless it contains a single word that is.
+    var lines: [StyledText] {
+        let outages = history.outages.prefix(Self.mostOutages).map { Self.margin + line(of: $0) }
+        let more = history.outages.count - outages.count
+        let texts = outages + (more > 0 ? [Self.margin + "and \(more) more"] : [])
+        let rest =
+            [Self.margin + states, Self.margin + latencies]
+            + texts.flatMap { $0.wrapped(to: window, indent: 2 * Self.margin.count) }
+        return summary + rest.map { StyledText($0) }
+    }
+
+    /// The space before each line except the summary.
+    private static let margin = "  "
+
+    private var summary: [StyledText] {
+        let uptime = history.uptime.map { "\(TextFormat.percentage($0)) up in \(history.window)" }
+        let median = history.p50Seconds.map { "p50 \(TextFormat.latency($0 * 1000))" }
+        let slow = history.p95Seconds.map { "p95 \(TextFormat.latency($0 * 1000))" }
+        let cause = host.cause.map { " (\($0))" } ?? ""
+        let parts = [cause, uptime, median, slow].compactMap(\.self)
+        let name = host.name + "  "
+        let text = "\(name)\(host.state)\(parts.joined(separator: ", "))  \(host.check)"
+        let rows = text.wrapped(to: window, indent: name.count)
+        let rest = rows[0].dropFirst(name.count + host.state.count)
+        let first = StyledText(name) + StyledText(state: host.state) + StyledText(String(rest))
+        return [first] + rows.dropFirst().map { StyledText($0) }
+    }
+
+    // MARK: Symbols
+
+    private var groups: [ArraySlice<ControlMessage.History.Step>] {
+        let (steps, size) = (history.steps, stepsPerSymbol)
+        return stride(from: 0, to: steps.count, by: size).map { steps[$0..<min($0 + size, steps.count)] }
+    }
+
+    /// The number of steps that a symbol stands for, so that a line of symbols fits into the window.
+    private var stepsPerSymbol: Int {
+        guard let window else { return Self.leastStepsPerSymbol }
+        let room = max(1, window - Self.margin.count)
+        return max(Self.leastStepsPerSymbol, (history.steps.count + room - 1) / room)
+    }
+
+    private var states: String {
+        String(groups.map { Self.symbol(of: $0) })
+    }
+
+    private static func symbol(of steps: ArraySlice<ControlMessage.History.Step>) -> Character {
+        let up = steps.reduce(0) { $0 + $1.upSeconds }
+        let remote = steps.reduce(0) { $0 + $1.remoteSeconds }
+        let local = steps.reduce(0) { $0 + $1.localSeconds }
+        if up + remote + local == 0 { return "·" }
+        if remote >= up, remote >= local { return "x" }
+        if local >= up { return "-" }
+        return remote > 0 || local > 0 ? "▄" : "█"
+    }
+
+    private var latencies: String {
+        let values = groups.map { steps in steps.compactMap(\.p50Seconds).max() }
+        let known = values.compactMap(\.self)
+        guard let least = known.min(), let most = known.max(), most > least else {
+            return String(values.map { $0 == nil ? " " : "▁" })
+        }
+        let top = Double(Self.levels.count - 1)
+        return String(
+            values.map { value in
+                value.map { Self.levels[Int((log($0 / least) / log(most / least) * top).rounded())] } ?? " "
+            }
+        )
+    }
+
+    // MARK: Texts
+
+    private func line(of outage: ControlMessage.History.Outage) -> String {
+        let length = DurationText.format(.seconds((outage.end ?? now).timeIntervalSince(outage.start)))
+        let cause = outage.cause == "local" ? "own link down" : "host down"
+        let progress = outage.end == nil ? " so far" : ""
+        let reason = outage.reason.map { ": " + Printer.printable($0) } ?? ""
+        return "\(outage.start.rfc3339.prefix(16))Z  \(cause) for \(length)\(progress)\(reason)"
     }
 }

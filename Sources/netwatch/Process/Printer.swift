@@ -136,3 +136,57 @@ enum Printer {
         return true
     }
 }
+
+/// JSON on a terminal.
+enum JSONText {
+    /// Returns JSON with the same values, in which strings have an escape such as `\u202E` for each character that is not
+    /// printable. JSON itself requires this only below U+0020 (RFC 8259 §7).
+    static func printable(_ json: Data) -> Data {
+        // This is much faster for an export, whose bodies are ASCII.
+        if json.withUnsafeBytes({ $0.allSatisfy { $0 < 0x7f && isUnchanged(Unicode.Scalar($0)) } }) {
+            return json
+        }
+        var result = ""
+        for scalar in String(decoding: json, as: UTF8.self).unicodeScalars {
+            if isUnchanged(scalar) {
+                result.unicodeScalars.append(scalar)
+            } else {
+                // Only strings can have such characters.
+                result += scalar.utf16.map(escape).joined()
+            }
+        }
+        return Data(result.utf8)
+    }
+
+    /// Whether the character is printable, or white space between the tokens, which is always escaped in strings.
+    private static func isUnchanged(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isPrintable || scalar == "\n" || scalar == "\r" || scalar == "\t"
+    }
+
+    private static func escape(_ unit: UInt16) -> String {
+        let digits = String(unit, radix: 16, uppercase: true)
+        return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }
+}
+
+/// A line on the terminal of standard error, which is rewritten while a command waits.
+struct StatusLine {
+    /// Returns `nil` if standard error is not a terminal on which a line can be rewritten.
+    init?() {
+        guard isatty(STDERR_FILENO) == 1, Terminal.canMoveCursor else { return nil }
+    }
+
+    func show(_ text: String) {
+        // The last column stays free, because some terminals wrap as soon as it is written.
+        let width = max(1, Terminal.size(of: STDERR_FILENO).columns - 1)
+        write(Printer.printable(text).shortened(to: width))
+    }
+
+    func clear() {
+        write("")
+    }
+
+    private func write(_ text: String) {
+        Printer.terminal("\r" + text + Terminal.clearToEnd + (text.isEmpty ? "" : "\r"), on: STDERR_FILENO)
+    }
+}

@@ -1,4 +1,7 @@
+internal import ArgumentParser
+internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 
 /// The terminal on standard output.
 enum Terminal {
@@ -30,5 +33,117 @@ enum Terminal {
 
     static func up(_ lines: Int) -> String {
         lines > 0 ? "\u{1B}[\(lines)A" : ""
+    }
+}
+
+/// When text has colours.
+enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
+    /// On a terminal, unless a variable says otherwise; see ``showsColors(onTerminal:_:)``.
+    case auto
+    case always, never
+
+    /// The choice of the user of this process.
+    static let current = Lock(ColorChoice.auto)
+    private static let variables = ProcessInfo.processInfo.environment
+
+    /// Returns whether text that is written to a descriptor has colours.
+    static func showsColors(on descriptor: CInt) -> Bool {
+        current.withLock { $0 }.showsColors(onTerminal: isatty(descriptor) == 1, variables)
+    }
+
+    /// Returns whether text has colours.
+    ///
+    /// Without a choice, `NO_COLOR` prevents colours (no-color.org), and `CLICOLOR_FORCE` enables them unless it is 0.
+    /// Otherwise text on a terminal has colours, except if `TERM` says that the terminal has none.
+    ///
+    /// - Parameters:
+    ///   - isTerminal: Whether the text is written to a terminal.
+    ///   - variables: The environment.
+    func showsColors(onTerminal isTerminal: Bool, _ variables: [String: String]) -> Bool {
+        func isSet(_ name: String) -> Bool { variables[name]?.isEmpty == false }
+        switch self {
+        case .always: return true
+        case .never: return false
+        case .auto where isSet("NO_COLOR"): return false
+        case .auto where isSet("CLICOLOR_FORCE") && variables["CLICOLOR_FORCE"] != "0": return true
+        case .auto: return isTerminal && isSet("TERM") && variables["TERM"] != "dumb"
+        }
+    }
+}
+
+/// The option of the commands whose text has colours.
+struct ColorOption: ParsableArguments {
+    @Option(help: "When to use colours: auto (on a terminal, unless $NO_COLOR is set), always or never.")
+    var color = ColorChoice.auto
+
+    /// Sets the choice before the command runs, so that its messages follow it, too.
+    func validate() {
+        ColorChoice.current.withLock { $0 = color }
+    }
+}
+
+/// A printable text, parts of which have a style on a terminal. The words alone say everything that the styles say.
+struct StyledText {
+    /// The meaning of a part.
+    enum Style {
+        case good, bad, attention, title, hint
+
+        /// The parameters of the control sequence `SGR` (ECMA-48 §8.3.117).
+        fileprivate var parameters: String {
+            switch self {
+            case .good: "32"
+            case .bad: "31"
+            case .attention: "33"
+            case .title: "1"
+            case .hint: "36"
+            }
+        }
+    }
+
+    private var parts: [(text: String, style: Style?)]
+
+    /// - Parameter text: Its characters that are not printable are escaped here, because ``shortened(to:)`` counts what
+    ///   is shown.
+    init(_ text: String, _ style: Style? = nil) {
+        parts = [(Printer.printable(text), style)]
+    }
+
+    /// Creates a text that is the state of a host or a request, or the result of a check.
+    init(state: String) {
+        switch state {
+        case "reachable", "up", "delivered", "ok": self.init(state, .good)
+        case "not reachable", "down", "dead", "problem": self.init(state, .bad)
+        case "degraded", "unknown", "held", "warning": self.init(state, .attention)
+        default: self.init(state)
+        }
+    }
+
+    /// The text without styles.
+    var plain: String { parts.map(\.text).joined() }
+
+    static func + (text: StyledText, other: StyledText) -> StyledText {
+        var sum = text
+        sum.parts += other.parts
+        return sum
+    }
+
+    /// Returns the text, or its beginning and an ellipsis if it is longer than `width`.
+    func shortened(to width: Int) -> StyledText {
+        guard !plain.dropFirst(width).isEmpty else { return self }
+        var (room, beginning) = (max(0, width - 1), self)
+        beginning.parts = parts.map { part in
+            let text = String(part.text.prefix(room))
+            room -= text.count
+            return (text, part.style)
+        }
+        return beginning + StyledText("…")
+    }
+
+    /// Returns the text for output, with the control sequences of the styles if they are shown.
+    func rendered(withStyles showsStyles: Bool) -> String {
+        parts.map { text, style in
+            guard showsStyles, let style, !text.isEmpty else { return text }
+            return "\u{1B}[\(style.parameters)m\(text)\u{1B}[0m"
+        }.joined()
     }
 }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The `netwatch queue show` command.
 struct QueueShowCommand: AsyncParsableCommand {
@@ -76,5 +77,160 @@ struct QueueShowCommand: AsyncParsableCommand {
                     + "not be searched for the credential"
             )
         }
+    }
+}
+
+/// The details of a request for people.
+struct RequestReport {
+    private let details: ControlMessage.Details
+    private let now: Date
+
+    init(_ details: ControlMessage.Details, now: Date = Date()) {
+        self.details = details
+        self.now = now
+    }
+
+    var lines: [String] {
+        requestLines + attemptLines + responseLines
+    }
+
+    /// Returns the lines for a request of another user.
+    static func lines(_ request: ControlMessage.Redacted) -> [String] {
+        [
+            line("id", request.id), line("state", request.state), line("host", request.host),
+            line("hidden", "the rest, because the request belongs to another user"),
+        ]
+    }
+
+    private var requestLines: [String] {
+        let request = details.request
+        let order = request.fifo ? "in order" : "priority \(request.priority)"
+        let rows: [(String, String?)] = [
+            ("id", request.id),
+            ("state", stateText),
+            ("request", "\(request.method) \(request.url)"),
+            ("body", request.bodyBytes > 0 ? ByteText.format(request.bodyBytes) : nil),
+            ("lane", "\(request.lane ?? "no label"), \(order)"),
+            ("error", errorText),
+            ("waits", WaitText.description(request, isBusy: details.busyUntil != nil)),
+            ("held", HoldText.description(request.holdReason, request.reason)),
+            ("next try", request.nextTry.map(moment)),
+            ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
+            ("window", request.windowOpens.map { "opens \(moment($0))" }),
+            ("key", details.idempotencyKey),
+            ("replaced", details.replacedBy.map { "by \($0)" }),
+            ("replaces", details.replaceKey.map { "waiting requests with `--replace-key \($0)`" }),
+            ("sent", details.atMostOnce ? "at most once" : nil),
+            ("expects", details.expect),
+            ("auth", details.credential.map { "credential \($0)" }),
+            ("tag", request.tag),
+            ("from", request.submitter.map { "user \($0)" }),
+            ("on done", webhookText),
+            ("reports", details.webhookOf.map { "the end of \($0)" }),
+            ("only", details.constraints),
+            ("timeouts", timeoutText),
+            ("protocol", details.httpVersion.map { "HTTP/\($0)" }),
+            ("statuses", statusText),
+            ("busy", busyText),
+            ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
+            ("created", moment(request.created)),
+            ("due", request.due.map(moment)),
+            ("expires", request.expires.map(moment)),
+            ("finished", request.finished.map(moment)),
+            ("hidden", details.unreadable.map { "header fields, idempotency key, body or response: \($0)" }),
+        ]
+        return rows.compactMap { name, text in text.map { Self.line(name, $0) } }
+            + (details.headers ?? []).map { Self.line("header", "\($0[0]): \($0[1])") }
+    }
+
+    private var stateText: String {
+        let request = details.request
+        // The reason of a held request begins with `held`, so the state is omitted.
+        let state = request.holdReason == nil ? request.state : nil
+        let reason = request.reason == request.state ? nil : request.reason
+        return [state, reason].compactMap(\.self).joined(separator: ": ")
+    }
+
+    /// The last error of a request that is held for another reason; `nil` if the state contains it.
+    private var errorText: String? {
+        let request = details.request
+        guard request.holdReason != nil, let error = request.lastError else { return nil }
+        return request.reason?.contains(error) == true ? nil : error
+    }
+
+    private var webhookText: String? {
+        details.onDone.map { webhook in
+            let parts = [
+                "POST \(webhook.url)", webhook.credential.map { "credential \($0)" },
+                details.webhook.map { "request \($0)" },
+            ]
+            return parts.compactMap(\.self).joined(separator: ", ")
+        }
+    }
+
+    private var busyText: String? {
+        details.busyUntil.map {
+            "an attempt timed out and the server may still be processing it; the next attempt waits until \(moment($0))"
+        }
+    }
+
+    private var statusText: String? {
+        let rules = [("retried after", details.retryStatuses), ("given up after", details.deadStatuses)]
+        let texts = rules.compactMap { name, statuses in statuses.map { "\(name) \($0)" } }
+        return texts.isEmpty ? nil : texts.joined(separator: "; ")
+    }
+
+    /// The timeouts of the next attempt; `nil` for a finished request.
+    private var timeoutText: String? {
+        guard details.request.finished == nil, details.responseTimeoutSeconds != nil else { return nil }
+        let rows = [
+            ("connect", details.connectTimeoutSeconds), ("response", details.responseTimeoutSeconds),
+            ("total", details.totalTimeoutSeconds),
+        ]
+        return rows.compactMap { name, seconds in
+            seconds.map { "\(name) \(DurationText.format(.seconds($0)))" }
+        }
+        .joined(separator: ", ")
+    }
+
+    private var attemptLines: [String] {
+        let request = details.request
+        let postponed = request.deferrals > 0 ? " counted, \(request.deferrals) not counted" : ""
+        let earlier = earlierAttempts > 0 ? ", \(earlierAttempts) before the count was reset" : ""
+        return [Self.line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
+            + details.attempts.map { attempt in
+                let duration = DurationText.format(.seconds(attempt.durationSeconds))
+                let text = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
+                return Self.line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(text)")
+            }
+    }
+
+    /// The number of attempts before a retry or a change of the credential, which reset the count.
+    private var earlierAttempts: Int {
+        let request = details.request
+        // An attempt is counted when it begins, and listed when it has ended.
+        let running = request.state == "inflight" ? 1 : 0
+        return (details.attempts.last?.number ?? 0) - (request.attempts + request.deferrals - running)
+    }
+
+    private var responseLines: [String] {
+        guard let response = details.response else { return [] }
+        let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
+        let cut = response.truncated ? ", truncated" : ""
+        return [Self.line("response", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
+            + response.headers.map { Self.line("", "\($0[0]): \($0[1])") }
+    }
+
+    private func moment(_ date: Date) -> String {
+        let distance = date.timeIntervalSince(now)
+        let text = DurationText.format(.seconds(abs(distance)))
+        return "\(date.rfc3339)  (\(distance > 0 ? "in \(text)" : "\(text) ago"))"
+    }
+
+    /// The column in which the texts begin.
+    static let indent = 10
+
+    private static func line(_ name: String, _ text: String) -> String {
+        name.padded(to: indent - 2) + "  " + text
     }
 }

@@ -1,6 +1,38 @@
+internal import ArgumentParser
 internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
+
+/// The `netwatch queue stats` command.
+struct QueueStatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats",
+        abstract: "Show statistics of the queue.",
+        discussion: """
+            netwatch queue stats
+            netwatch queue stats --format json
+
+            Exit status: 0 if the statistics were printed.
+            """
+    )
+
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
+    var format = OutputFormat.text
+
+    @OptionGroup var queue: QueueOptions
+
+    mutating func run() async throws {
+        let statistics = try await queue.withQueue {
+            try await $0.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+        }
+        switch format {
+        case .json: Printer.json(statistics, with: ControlMessage.encoder)
+        case .text:
+            let report = StatisticsReport(statistics, showsCompletions: queue.mayHaveHandlers)
+            Printer.rows(report.lines, indent: StatisticsReport.indent)
+        }
+    }
+}
 
 /// The statistics of the queue for people.
 struct StatisticsReport {
