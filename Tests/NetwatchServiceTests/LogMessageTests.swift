@@ -43,7 +43,7 @@ struct LogMessageTests {
         ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func scanStore("),
         ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var shortcomings: [String]"),
         ("Sources/NetwatchService/Credentials/CredentialFileReader.swift", "func fault("),
-        ("Sources/NetwatchService/Hooks/HookProgram.swift", "var fault: String?"),
+        ("Sources/NetwatchService/Hooks/Hook.swift", "var fault: String?"),
         ("Sources/NetwatchService/Credentials/CredentialDirectory.swift", "func warning("),
     ]
 

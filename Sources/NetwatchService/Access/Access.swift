@@ -1,3 +1,7 @@
+package import Glibc
+internal import NetwatchEventLoop
+package import OfflineQueue
+
 /// What a user may do with the control API. Each level includes the lower ones.
 package enum Access: Int, Hashable, Sendable, Comparable, CaseIterable {
     /// Nothing, not even to connect.
@@ -34,4 +38,51 @@ package struct Caller: Hashable, Sendable {
     package func owns(_ owner: UInt32?) -> Bool {
         access == .full || (owner != nil && owner == user)
     }
+}
+
+/// The access of the users of a running service and their quotas, which a reload replaces.
+package final class AccessRules: Sendable {
+    private struct Values {
+        var policy: AccessPolicy
+        var quota: UserQuota
+    }
+
+    private let values: Lock<Values>
+
+    /// - Parameters:
+    ///   - policy: Decides what each user may do. Default: root and the user of this process may do everything.
+    ///   - quota: The quota of each user without full access. Default: that of ``UserQuota``.
+    package init(policy: AccessPolicy = AccessPolicy(), quota: UserQuota = UserQuota()) {
+        values = Lock(Values(policy: policy, quota: quota))
+    }
+
+    var policy: AccessPolicy { values.withLock { $0.policy } }
+    var quota: UserQuota { values.withLock { $0.quota } }
+
+    /// Replaces the policy and the quota. Requests that are being served continue with the earlier ones, except
+    /// that an event stream ends before its next event if the access of its caller has changed. If the access was
+    /// restored before that, the stream continues: the caller could resume it and receive the same events.
+    package func replace(policy: AccessPolicy, quota: UserQuota) {
+        values.withLock { $0 = Values(policy: policy, quota: quota) }
+    }
+}
+
+/// A user of this machine.
+package struct SystemUser: Sendable, CustomStringConvertible {
+    package let id: uid_t
+    /// `nil` if the user has no account. Reads the user database, which may take long on a machine without a network.
+    var name: String? { getpwuid(id).map { String(cString: $0.pointee.pw_name) } }
+
+    package init(id: uid_t) {
+        self.id = id
+    }
+
+    /// Looks a user up by its name in the user database; `nil` if there is none. Like ``name``, this may take long.
+    package init?(named name: String) {
+        guard let entry = getpwnam(name) else { return nil }
+        id = entry.pointee.pw_uid
+    }
+
+    /// The user for people: by its name, if it has one. Reads the user database like ``name``.
+    package var description: String { name.map { "the user `\($0)`" } ?? "the user \(id)" }
 }

@@ -1,3 +1,4 @@
+internal import Glibc
 package import Logging
 internal import NetwatchEventLoop
 package import OfflineQueue
@@ -60,4 +61,107 @@ package struct ServiceConfiguration: Sendable {
     /// How long the control server waits for its clients during a stop. The queue stops before this time ends, so that
     /// a client that waits for the first attempt of its request still gets the response that the request is stored.
     var stopGrace: Duration { queue.stopTimeout + queue.cancellationTimeout + .seconds(1) }
+}
+
+/// The values that configuration files and environment variables set, as TOML. Keys with their defaults are missing.
+package struct ConfigurationValues: Hashable, Sendable {
+    /// The values by the paths of their keys, such as `queue.inflight`. `host` and `hook` contain all tables of these
+    /// arrays.
+    var texts: [String: String] = [:]
+    /// The values of files that environment variables replace, by the paths of their keys.
+    var replaced: [String: String] = [:]
+    /// The files that were read.
+    var files: [String] = []
+    /// The keys whose values have faults; `nil` if a part of a file could not be read or assigned, which may set
+    /// any key.
+    var faultyKeys: Set<String>? = []
+
+    package init() {}
+
+    /// All keys, in the order of the default file.
+    static let keys =
+        SettingTable.settings.map(\.path) + ConfigurationReader.ArrayTable.Kind.allCases.map(\.rawValue)
+
+    /// Returns the keys whose values differ, in the order of the default file.
+    func keys(differingFrom other: ConfigurationValues) -> [String] {
+        Self.keys.filter { texts[$0] != other.texts[$0] }
+    }
+
+    /// Returns whether it is known what a key is set to, or that nothing sets it.
+    func isKnown(_ key: String) -> Bool { texts[key] != nil || faultyKeys?.contains(key) == false }
+
+    /// The values as one configuration file.
+    var document: String {
+        var text = "", table = ""
+        for setting in SettingTable.settings {
+            guard let value = texts[setting.path] else { continue }
+            if setting.table != table {
+                table = setting.table
+                text += "[\(table)]\n"
+            }
+            text += "\(setting.name) = \(value)\n"
+        }
+        return text + ConfigurationReader.ArrayTable.Kind.allCases.compactMap { texts[$0.rawValue] }.joined()
+    }
+}
+
+extension ConfigurationReader {
+    /// What was read so far.
+    var values: ConfigurationValues {
+        var values = ConfigurationValues()
+        values.texts = origins.mapValues(\.text)
+        for table in tables { values.texts[table.kind.rawValue, default: ""] += table.text }
+        values.replaced = replacedValues
+        values.faultyKeys = faultyKeys
+        return values
+    }
+}
+
+extension ConfigurationReader.ArrayTable {
+    /// The table as TOML.
+    fileprivate var text: String {
+        let lines = entries.map { "\(TOMLNode.Value.key($0.key)) = \($0.node.value.text)\n" }
+        return "[[\(kind.rawValue)]]\n" + lines.joined()
+    }
+}
+
+/// The push of the service's metrics to a collector.
+package struct MetricsPush: Hashable, Sendable {
+    /// The label of the lane of the pushes. Only the service can enqueue with it, but an import may contain it.
+    package static let lane = "netwatch-metrics"
+    /// The accepted values of ``interval``: 10 s to 1 h.
+    static let acceptedIntervals: ClosedRange<Duration> = .seconds(10)...(.seconds(3600))
+    /// The accepted values of ``timeToLive``: 1 min to 7 d.
+    static let acceptedTimesToLive: ClosedRange<Duration> = .seconds(60)...(.seconds(7 * 86_400))
+    /// The maximum length of ``instance``, in bytes.
+    static let longestInstance = 255
+
+    /// The URL of the collector; `nil` for no push.
+    package var url: String?
+    /// The time between two pushes. Default 60 s.
+    package var interval = Duration.seconds(60)
+    /// The name of the credential that the queue adds to each push; `nil` for none.
+    package var credential: String?
+    /// The name of this machine in the pushes; `nil` for its host name.
+    package var instance: String?
+    /// How long a push is tried. A newer push replaces it before. Default 1 h.
+    package var timeToLive = Duration.seconds(3600)
+
+    package init() {}
+
+    /// ``instance``, or the host name as it is now.
+    var instanceName: String { instance ?? Self.hostName }
+
+    private static var hostName: String {
+        // A name has at most 64 bytes on Linux.
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "localhost" }
+        return name.withUnsafeBytes { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    /// Whether a text is accepted as ``instance``.
+    static func isValidInstance(_ text: String) -> Bool {
+        (1...longestInstance).contains(text.utf8.count)
+            && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
 }

@@ -1,3 +1,5 @@
+internal import Glibc
+internal import NetwatchEventLoop
 package import OfflineQueue
 
 /// What the service does when hosts go down and when they are up again.
@@ -70,4 +72,45 @@ extension Hook {
         ]
         return parts.joined().joined(separator: "\0")
     }
+}
+
+/// A program that a hook runs, without a shell.
+package struct HookProgram: Hashable, Sendable {
+    /// The accepted timeouts: 1 s to 1 h.
+    package static let acceptedTimeouts: ClosedRange<Duration> = .seconds(1)...Duration.seconds(3600)
+    /// The default of ``timeout``: 30 s.
+    package static let defaultTimeout = Duration.seconds(30)
+
+    /// The absolute path of the program.
+    package var path: String
+    package var arguments: [String] = []
+    /// The time after which the program is ended. Default: ``defaultTimeout``.
+    package var timeout = HookProgram.defaultTimeout
+
+    package init(path: String) {
+        self.path = path
+    }
+
+    /// Says why this process cannot execute the program; `nil` if it can.
+    package var fault: String? {
+        guard access(path, X_OK) != 0 else { return nil }
+        return "the program `\(path)` of a hook cannot be executed: \(errnoDescription(errno))"
+    }
+}
+
+/// What a hook reports of one host: it is down, or up again.
+struct HostAlert: Hashable, Sendable {
+    let event: Hook.Event
+    let host: String
+    /// What is checked, for people.
+    let check: String
+    let cause: OutageCause
+    /// Why the host is down; `nil` if that is not known.
+    let reason: String?
+    /// Identifies the outage among those of the host; see ``HostTracker/Start/id``.
+    let outage: Int64
+    /// When the outage began, in milliseconds since 1970.
+    let downSince: Int64
+    /// When the host was up again; `nil` if it is down.
+    let upSince: Int64?
 }

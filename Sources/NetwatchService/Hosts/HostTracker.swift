@@ -1,4 +1,5 @@
-internal import NetwatchEventLoop
+internal import FoundationEssentials
+package import NetwatchEventLoop
 
 /// Decides whether one host is up, from observations of it. A pure value.
 ///
@@ -178,5 +179,130 @@ package struct HostTracker: Sendable {
     /// Returns the time of a moment on the wall clock as it is set now.
     private func wall(of moment: Moment, now: Moment) -> Int64 {
         now.wall - (now.boot - moment.boot).milliseconds
+    }
+}
+
+/// Whether a host is up.
+package enum HostState: Hashable, Sendable {
+    /// Nothing is known: the host has not been probed over its path yet, or netlink is unavailable.
+    case unknown
+    /// The host responds as expected.
+    case up
+    /// The host cannot be used, for this reason.
+    case down(OutageCause)
+}
+
+extension HostState {
+    /// The cause of the outage; `nil` if the host is not down.
+    package var cause: OutageCause? {
+        if case .down(let cause) = self { cause } else { nil }
+    }
+}
+
+/// Which side an outage of a host is on. There is no unknown side: while the state of the host is unknown, nothing tells
+/// whether there is an outage, and this time counts neither for nor against the host.
+package enum OutageCause: String, Hashable, Sendable, CaseIterable {
+    /// This machine has no path to the host, or a captive portal blocks the path.
+    case local
+    /// There is a path to the host, but the host does not respond as expected.
+    case remote
+}
+
+/// One observation of a host.
+package enum HostReport: Hashable, Sendable {
+    /// The kernel could not be asked for a path.
+    case unknown(String)
+    /// The kernel has no path to the host.
+    case noPath(String)
+    /// The kernel has a path to the host, which has not been probed yet.
+    case path
+    /// A probe succeeded. The latency is `nil` if the check sends nothing.
+    case success(latency: Duration?)
+    /// A captive portal responded instead of the host.
+    case captive(String)
+    /// A probe failed.
+    case failure(String)
+}
+
+extension HostTracker {
+    /// A point in time on three clocks.
+    package struct Moment: Hashable, Sendable {
+        /// Milliseconds since 1970 on the wall clock.
+        package let wall: Int64
+        /// The time on a clock that cannot be set and that stops while the machine is suspended.
+        package let running: Duration
+        /// The time on a clock that cannot be set and that continues while the machine is suspended.
+        package let boot: BootInstant
+
+        package init(wall: Int64, running: Duration, boot: BootInstant) {
+            self.wall = wall
+            self.running = running
+            self.boot = boot
+        }
+    }
+
+    /// When something began, such as an outage. The duration since then is measured by the boot clock, so a step of the
+    /// wall clock does not change it.
+    package struct Start: Hashable, Sendable {
+        /// Milliseconds since 1970 on the wall clock as it was set at first. Identifies an outage of a host in the
+        /// messages of hooks.
+        package let id: Int64
+        /// The same time on the wall clock as it was set when it was last recorded.
+        package let recorded: Int64
+        /// The same time on the boot clock; `nil` if it was before the last boot.
+        package let boot: BootInstant?
+
+        /// The difference, in milliseconds, below which ``wall(at:)`` returns the recorded time: 2 s. Without it, the time
+        /// would change with each correction of the clock's rate. The value is larger than a leap second.
+        private static let leastStep: Int64 = 2000
+
+        package init(id: Int64, recorded: Int64, boot: BootInstant?) {
+            self.id = id
+            self.recorded = recorded
+            self.boot = boot
+        }
+
+        package init(_ moment: Moment) {
+            self.init(id: moment.wall, recorded: moment.wall, boot: moment.boot)
+        }
+
+        /// Returns the time on the wall clock as it is set now, in milliseconds since 1970. It is never after `now`.
+        package func wall(at now: Moment) -> Int64 {
+            guard let boot else { return min(recorded, now.wall) }
+            let exact = now.wall - (now.boot - boot).milliseconds
+            return min(abs(exact - recorded) < Self.leastStep ? recorded : exact, now.wall)
+        }
+    }
+}
+
+extension HostTracker.Moment {
+    /// The current time.
+    package static var now: HostTracker.Moment {
+        HostTracker.Moment(
+            wall: Int64(Date().timeIntervalSince1970 * 1000),
+            running: SuspendingClock.now.sinceStart,
+            boot: .now
+        )
+    }
+}
+
+extension SuspendingClock.Instant {
+    /// A fixed reference, because an instant cannot be read as a number.
+    private static let start = SuspendingClock.now
+
+    fileprivate var sinceStart: Duration { self - Self.start }
+}
+
+extension Duration {
+    /// The whole milliseconds of the duration.
+    package var milliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}
+
+extension Date {
+    /// - Parameter milliseconds: Milliseconds since 1970.
+    init(milliseconds: Int64) {
+        self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
     }
 }

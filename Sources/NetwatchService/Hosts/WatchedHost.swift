@@ -1,5 +1,6 @@
 package import ClientCore
 package import NetworkReachability
+package import OfflineQueue
 
 /// A host that the service probes at an interval, and how it decides whether the host is up.
 package struct WatchedHost: Hashable, Sendable {
@@ -69,6 +70,34 @@ package struct WatchedHost: Hashable, Sendable {
             UInt8(ascii: "0")...UInt8(ascii: "9"):
             true
         default: false
+        }
+    }
+}
+
+/// The settings of the hosts that do not have their own.
+package struct HostDefaults: Hashable, Sendable {
+    /// See ``WatchedHost/interval``.
+    package var interval: Duration = PathValidator.defaultInterval
+    /// See ``WatchedHost/timeout``.
+    package var timeout: Duration = .seconds(5)
+    /// See ``WatchedHost/fall``.
+    package var fall = 3
+    /// See ``WatchedHost/rise``.
+    package var rise = 2
+
+    package init() {}
+}
+
+extension WatchedHost {
+    /// The origins whose server responds if the host's probe succeeds: that of the URL, or those with the host and the
+    /// TCP port. Empty if the check sends nothing.
+    package var origins: [Origin] {
+        switch check {
+        case .web(let url, _): return [try? Origin(url: url)].compactMap(\.self)
+        case .tcp(let host, let port):
+            guard let host = Origin.host(named: host.text) else { return [] }
+            return ["http", "https"].map { Origin(scheme: $0, host: host, port: Int(port)) }
+        case .route: return []
         }
     }
 }

@@ -203,3 +203,132 @@ struct StatusPage {
         return "<h3>Closed lanes</h3><ul>\(items)</ul>\(note)"
     }
 }
+
+/// The row of a host on the status page.
+struct HostRow {
+    let host: ControlMessage.Host
+    let timeline: HistoryTimeline
+
+    var html: HTML {
+        """
+        <tr><th scope="row">\(host.name)<span class="note">\(host.check)</span></th>\
+        <td><span class="state \(style)">\(symbol) \(word)</span>\(detail)</td>\
+        <td>\(HistoryGraphics(timeline: timeline).bars)</td>\
+        <td>\(latency)\(quantiles)\(HistoryGraphics(timeline: timeline).sparkline)</td>\
+        <td class="part">\(percentage(host.uptime.day))</td><td class="part">\(percentage(host.uptime.week))</td>\
+        <td class="part">\(percentage(host.uptime.month))</td></tr>
+        """
+    }
+
+    /// The class in the style sheet.
+    private var style: String {
+        switch host.state {
+        case "down": host.cause ?? "remote"
+        case "degraded": "partly"
+        default: host.state
+        }
+    }
+
+    private var symbol: String {
+        switch host.state {
+        case "up": "●"
+        case "degraded": "◐"
+        case "down": "✕"
+        default: "?"
+        }
+    }
+
+    private var word: String {
+        host.cause == "local" ? "own link down" : host.state
+    }
+
+    private var detail: HTML {
+        let since = host.state == "down" ? host.since.map { "since \(TextFormat.time($0))" } : nil
+        let text = [host.reason, since].compactMap(\.self).joined(separator: ", ")
+        return text.isEmpty ? "" : "<span class=\"note\">\(text)</span>"
+    }
+
+    private var latency: String {
+        host.latencySeconds.map { TextFormat.latency($0 * 1000) } ?? "–"
+    }
+
+    /// The quantiles of the latency in the last 24 hours.
+    private var quantiles: HTML {
+        let latencies = timeline.total.latencies
+        guard let median = latencies.quantile(0.5), let slow = latencies.quantile(0.95) else { return "" }
+        let texts = [median, slow].map { TextFormat.latency($0 / .milliseconds(1)) }
+        return "<span class=\"note part\">p50 \(texts[0]), p95 \(texts[1])</span>"
+    }
+
+    private func percentage(_ part: Double?) -> String {
+        part.map(TextFormat.percentage) ?? "–"
+    }
+}
+
+/// The outages on the status page. Local outages that began together are one entry: this machine's link was down.
+struct OutageList {
+    /// The newest first.
+    let outages: [HostHistory.Outage]
+    let now: Date
+
+    /// The maximum number of entries.
+    private static let longest = 20
+    /// Local outages that begin within this time, in milliseconds, have the same cause.
+    private static let together: Int64 = 5000
+
+    var html: HTML {
+        let entries = Self.grouped(outages).prefix(Self.longest)
+        let rows = entries.map { row(of: $0) }
+        return """
+            <section aria-labelledby="outages"><h2 id="outages">Outages, last 7 days</h2>
+            \(rows.isEmpty ? "<p>None.</p>" : table(Array(rows)))
+            </section>
+            """
+    }
+
+    private func table(_ rows: [HTML]) -> HTML {
+        """
+        <div class="scroll" role="region" aria-label="table of outages" tabindex="0"><table>
+        <thead><tr><th scope="col">Began</th><th scope="col">Duration</th><th scope="col">Cause</th>\
+        <th scope="col">Hosts</th><th scope="col">Reason</th></tr></thead>
+        <tbody>
+        \(rows)
+        </tbody></table></div>
+        """
+    }
+
+    private func row(of group: [HostHistory.Outage]) -> HTML {
+        let first = group[0]
+        // A group has ended when all of its outages have.
+        let ends = group.map(\.end)
+        let isOver = !ends.contains(nil)
+        let end =
+            isOver ? ends.compactMap(\.self).max() ?? first.start : Int64(now.timeIntervalSince1970 * 1000)
+        let length = TextFormat.duration(milliseconds: max(0, end - first.start))
+        let cause = first.cause == .local ? "own link" : "host"
+        let hosts = group.map(\.host).sorted().joined(separator: ", ")
+        return """
+            <tr><td>\(TextFormat.time(Date(milliseconds: first.start)))</td>\
+            <td>\(length)\(isOver ? "" : " so far")</td><td class="\(first.cause.rawValue)">\(cause)</td>\
+            <td>\(hosts)</td><td>\(first.reason ?? "")</td></tr>
+            """
+    }
+
+    /// Groups local outages that began together.
+    static func grouped(_ outages: [HostHistory.Outage]) -> [[HostHistory.Outage]] {
+        var groups: [[HostHistory.Outage]] = []
+        for outage in outages {
+            if outage.cause == .local,
+                let index = groups.lastIndex(where: { group in
+                    group[0].cause == .local && abs(group[0].start - outage.start) <= together
+                        && !group.contains { $0.host == outage.host }
+                })
+            {
+                groups[index].append(outage)
+            } else {
+                groups.append([outage])
+            }
+        }
+        return groups
+    }
+}

@@ -1,4 +1,5 @@
 internal import NIOHTTP1
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// Routes for the queue as a whole and for whole lanes.
@@ -120,5 +121,18 @@ extension ControlMessage.ClosedLane {
             status: lane.closure.status,
             reason: "\(lane.closure)"
         )
+    }
+}
+
+/// Routes for the state of the service's resolver.
+extension QueueRoutes {
+    var nameRoutes: [ControlRouter.Route] {
+        [
+            route(.GET, "/v1/names", access: .read) { _ in
+                try requireRunning()
+                let names = ControlMessage.Names(NameResolver.shared.snapshot())
+                return .json(names, encoder: ControlMessage.encoder)
+            }
+        ]
     }
 }

@@ -1,5 +1,5 @@
-internal import Glibc
-internal import NetwatchEventLoop
+package import Glibc
+package import NetwatchEventLoop
 
 /// The listening socket and its path, which it owns unless the service manager has opened the socket.
 ///
@@ -242,5 +242,63 @@ extension LockFile {
             case .system(let error): throw .system(error)
             }
         }
+    }
+}
+
+/// A reason why the control socket could not be claimed.
+package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
+    /// The path is empty, contains a NUL, or is longer than the kernel accepts.
+    case unusablePath(path: String, limit: Int)
+    /// Another process serves the path. `pid` is its process id, if known.
+    case inUse(path: String, pid: pid_t?)
+    /// A file that is not a socket exists at the path. It was left unchanged.
+    case notASocket(path: String)
+    /// The directory of the socket could not be created.
+    case directory(path: String, SystemError)
+    /// A system call failed. The name of the call includes the path.
+    case system(SystemError)
+    /// The port of the status page could not be opened.
+    case web(WebAddress, SystemError)
+
+    package var description: String {
+        switch self {
+        case .unusablePath(let path, let limit):
+            "the path of the control socket must have 1 to \(limit) bytes; `\(path)` has \(path.utf8.count)"
+        case .inUse(let path, let pid?):
+            "`\(path)` is already served by process \(pid)"
+        case .inUse(let path, nil):
+            "`\(path)` is already served by another process"
+        case .notASocket(let path):
+            "`\(path)` exists and is not a socket; it was not changed"
+        case .directory(let path, let error):
+            "could not create `\(path)`, the directory of the control socket: \(errnoDescription(error.errno))"
+        case .system(let error):
+            "could not open the control socket: \(error)"
+        case .web(let address, let error):
+            "could not listen on `\(address)`: \(error)"
+        }
+    }
+}
+
+/// The identity of the file at a path. Symbolic links are not followed.
+struct FileIdentity: Hashable {
+    private let device: dev_t
+    private let inode: ino_t
+    let isSocket: Bool
+
+    /// Reads the identity; `nil` if the file does not exist.
+    ///
+    /// - Throws: ``SystemError`` of `lstat`.
+    init?(of path: String) throws(SystemError) {
+        var status = stat()
+        do throws(SystemError) {
+            try systemCall("lstat \(path)") { lstat(path, &status) }
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            return nil
+        }
+        device = status.st_dev
+        inode = status.st_ino
+        isSocket = status.st_mode & S_IFMT == S_IFSOCK
     }
 }

@@ -1,5 +1,6 @@
 internal import Glibc
 package import NetwatchEventLoop
+internal import OfflineQueue
 
 /// Reports the state of the service to the service manager, by the datagram protocol of `sd_notify(3)`.
 ///
@@ -100,5 +101,77 @@ extension SystemdNotifier.State {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000
+    }
+}
+
+/// Reports to the service manager's watchdog that all parts of the service make progress. If one part hangs, the next
+/// report is late, and the service manager restarts the service.
+struct Heartbeat: Sendable {
+    /// The time between two reports.
+    let interval: Duration
+    /// Each function calls one part of the service, and returns when that part has responded.
+    let parts: [@Sendable () async -> Void]
+    let report: @Sendable () -> Void
+
+    /// Reports until the task is cancelled.
+    func run() async {
+        while !Task.isCancelled {
+            for part in parts { await part() }
+            report()
+            try? await Task.sleep(for: interval)
+        }
+    }
+}
+
+/// The state of the service in one line for people, which `systemctl status` shows.
+struct StatusLine {
+    let network: ControlMessage.Network
+    /// The number of watched hosts in each state.
+    let hosts: [String: Int]
+    /// `nil` if the store cannot be read.
+    let queue: QueueCounts?
+    /// Whether the service uses its last good configuration, because it cannot use its files.
+    var usesLastGood = false
+    /// Whether a scan of the store has found damage.
+    var isStoreDamaged = false
+    /// Whether the queue refuses new requests, because its disk is full.
+    var isDiskFull = false
+
+    /// For example `network: reachable; hosts: 3 up, 1 down; queue: 4 waiting, 1 held`.
+    var text: String {
+        [
+            networkText, hostText, queueText, usesLastGood ? "last good configuration" : nil,
+            isStoreDamaged ? "damaged store" : nil, isDiskFull ? "full disk" : nil,
+        ].compactMap(\.self).joined(separator: "; ")
+    }
+
+    private var networkText: String { "network: \(network.reason ?? network.state)" }
+
+    private var hostText: String? {
+        let counts = ["up", "degraded", "down", "unknown"].map { (hosts[$0, default: 0], $0) }
+        return Self.list(counts).map { "hosts: \($0)" }
+    }
+
+    private var queueText: String? {
+        queue.map { queue in
+            let waiting = queue[.pending] + queue[.blocked] + queue[.inflight]
+            return "queue: \(Self.list([(waiting, "waiting"), (queue[.held], "held")]) ?? "empty")"
+        }
+    }
+
+    /// Returns the numbers that are not 0 with their names; `nil` if all are 0.
+    private static func list(_ counts: [(Int, String)]) -> String? {
+        let texts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return texts.isEmpty ? nil : texts.joined(separator: ", ")
+    }
+}
+
+extension BootID {
+    /// A note for the log if the id of this boot is not known.
+    static var note: String? {
+        guard current == nil else { return nil }
+        return "the id of this boot cannot be read from /proc/sys/kernel/random/boot_id or from the variable "
+            + "\(variable), so each start counts as a reboot, after which ages are measured by the wall clock; "
+            + "add `Environment=\(variable)=%b` to the unit"
     }
 }
