@@ -13,7 +13,10 @@ struct PacingOptions: ParsableArguments {
             """,
             valueName: "duration"
         ),
-        transform: Duration.argument(in: .zero...RequestChecks.longestTime, "0s to 366d")
+        transform: Duration.argument(
+            in: OfflineQueue.Configuration.Accepted.reconnectSpread,
+            "0s to 366d"
+        )
     )
     var reconnectSpread: Duration?
 
@@ -80,7 +83,8 @@ struct PacingOptions: ParsableArguments {
 
         init(_ text: String) throws {
             guard let equals = text.lastIndex(of: "="), equals > text.startIndex,
-                let value = Int(text[text.index(after: equals)...]), (1...100).contains(value)
+                let value = Int(text[text.index(after: equals)...]),
+                OfflineQueue.Configuration.Accepted.weights.contains(value)
             else {
                 throw ValidationError(
                     "\(Printer.quoted(text)) is not a name and a weight from 1 to 100, like `NAME=3`"

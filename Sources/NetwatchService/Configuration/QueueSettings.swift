@@ -6,70 +6,72 @@ extension SettingTable {
     static let queueSettings: [Setting] = queue + statuses + requests + limits + retention
 
     private static let acceptedHosts = "a host is a name or an address, without a scheme, a port or `*`"
-    private static let inflight = OfflineQueue.Configuration.inflightRange
+    private typealias Accepted = OfflineQueue.Configuration.Accepted
+    /// The accepted weights in words: `1 to 100`.
+    static let weightForms = "\(Accepted.weights.lowerBound) to \(Accepted.weights.upperBound)"
     private static let longest = RequestChecks.longestTime
 
     private static let queue: [Setting] = [
         .integer(
             "queue",
             "inflight",
-            inflight,
+            Accepted.inflight,
             \.queue.inflight,
             "The maximum number of requests in flight."
         ).reloadable(),
         .integer(
             "queue",
             "inflight-per-origin",
-            inflight,
+            Accepted.inflight,
             \.queue.inflightPerOrigin,
             "The maximum number of requests in flight to each scheme, host and port."
         ).reloadable(),
         .integer(
             "queue",
             "inflight-per-lane",
-            inflight,
+            Accepted.inflight,
             \.queue.inflightPerLane,
             "The maximum number of requests in flight in each lane that is not FIFO."
         ).reloadable(),
         .duration(
             "queue",
             "backoff-base",
-            .milliseconds(1)...longest,
+            Accepted.backoff,
             \.queue.backoffBase,
             "The minimum delay after a failure. The maximum doubles with each failure in a row."
         ).reloadable(),
         .duration(
             "queue",
             "backoff-cap",
-            .milliseconds(1)...longest,
+            Accepted.backoff,
             \.queue.backoffCap,
             "The maximum delay after failures, at least `backoff-base`."
         ).reloadable(),
         .duration(
             "queue",
             "reconnect-spread",
-            .zero...longest,
+            Accepted.reconnectSpread,
             \.queue.reconnectSpread,
             "The maximum random delay before the first requests after an outage or a start."
         ).reloadable(),
         .duration(
             "queue",
             "stop-timeout",
-            .zero...Duration.seconds(60),
+            Accepted.stopTimeout,
             \.queue.stopTimeout,
             "The maximum time for which a stop of the service waits for requests in flight."
         ).reloadable(),
         .duration(
             "queue",
             "credential-timeout",
-            .milliseconds(1)...Duration.seconds(3600),
+            Accepted.credentialTimeout,
             \.queue.credentialTimeout,
             "The time limit for reading a credential."
         ).reloadable(),
         .duration(
             "queue",
             "scan-interval",
-            .zero...longest,
+            Accepted.scanInterval,
             \.queue.scanInterval,
             "The time between two scans of the database and of all bodies for damage, \"0s\" for none."
         ).reloadable(),
@@ -100,7 +102,7 @@ extension SettingTable {
         .weights(
             "queue",
             "host-weights",
-            accepted: "a table of hosts and integers from 1 to 100; \(acceptedHosts)",
+            accepted: "a table of hosts and integers from \(weightForms); \(acceptedHosts)",
             "The weights by which waiting hosts share the slots."
         ) { configuration, weights in
             let hosts = weights.keys.compactMap { try? Origin.configuredHost($0) }

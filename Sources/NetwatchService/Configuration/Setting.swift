@@ -200,7 +200,7 @@ extension Setting {
     static func weights(
         _ table: String,
         _ name: String,
-        accepted: String = "a table of names and integers from 1 to 100",
+        accepted: String = "a table of names and integers from \(SettingTable.weightForms)",
         _ help: String,
         _ apply: @escaping @Sendable (inout Configuration, [String: Int]) -> Void?
     ) -> Setting {
@@ -215,8 +215,10 @@ extension Setting {
             guard case .table(let entries) = value else { return nil }
             var weights: [String: Int] = [:]
             for (key, node) in entries {
-                guard case .integer(let weight) = node.value, (1...100).contains(weight) else { return nil }
-                weights[key] = Int(weight)
+                guard case .integer(let number) = node.value, let weight = Int(exactly: number),
+                    OfflineQueue.Configuration.Accepted.weights.contains(weight)
+                else { return nil }
+                weights[key] = weight
             }
             return apply(&configuration, weights)
         }

@@ -7,23 +7,25 @@ extension OfflineQueue.Configuration {
     ///
     /// - Throws: ``QueueError`` with `invalidConfiguration`. Its message names the setting and the accepted values.
     func check() throws(QueueError) {
-        let longest = RequestChecks.longestTime
-        try SettingCheck.require(backoffBase, "backoffBase", in: .milliseconds(1)...longest, \.words)
-        // The line above ensures that `backoffBase` is at most `longest`. Otherwise this range would crash.
-        try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest, \.words)
-        try SettingCheck.require(reconnectSpread, "reconnectSpread", in: .zero...longest, \.words)
-        try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest, \.words)
-        try SettingCheck.require(scanInterval, "scanInterval", in: .zero...longest, \.words)
-        let timeouts: ClosedRange<Duration> = .milliseconds(1)...(.seconds(3600))
-        try SettingCheck.require(credentialTimeout, "credentialTimeout", in: timeouts, \.words)
-        try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange, \.description)
+        try SettingCheck.require(backoffBase, "backoffBase", in: Accepted.backoff, \.words)
+        // The line above ensures that `backoffBase` is not above the upper bound. Otherwise this range would crash.
+        let caps = backoffBase...Accepted.backoff.upperBound
+        try SettingCheck.require(backoffCap, "backoffCap", in: caps, \.words)
+        try SettingCheck.require(reconnectSpread, "reconnectSpread", in: Accepted.reconnectSpread, \.words)
+        try SettingCheck.require(stopTimeout, "stopTimeout", in: Accepted.stopTimeout, \.words)
+        try SettingCheck.require(scanInterval, "scanInterval", in: Accepted.scanInterval, \.words)
         try SettingCheck.require(
-            inflightPerOrigin,
-            "inflightPerOrigin",
-            in: Self.inflightRange,
-            \.description
+            credentialTimeout,
+            "credentialTimeout",
+            in: Accepted.credentialTimeout,
+            \.words
         )
-        try SettingCheck.require(inflight, "inflight", in: Self.inflightRange, \.description)
+        for (name, number) in [
+            ("inflightPerLane", inflightPerLane), ("inflightPerOrigin", inflightPerOrigin),
+            ("inflight", inflight),
+        ] {
+            try SettingCheck.require(number, name, in: Accepted.inflight, \.description)
+        }
         try limits.check()
         let hosts = Dictionary(grouping: rates) { $0.host?.lowercased() }
         for (host, limits) in hosts where limits.count > 1 {
@@ -40,7 +42,8 @@ extension OfflineQueue.Configuration {
         for (label, rules) in laneStatusRules { try check(rules, of: "laneStatusRules[\(quoted(label))]") }
         for (name, weights) in [("hostWeights", hostWeights), ("laneWeights", laneWeights)] {
             for (key, weight) in weights {
-                try SettingCheck.require(weight, "\(name)[\(quoted(key))]", in: 1...100, \.description)
+                let setting = "\(name)[\(quoted(key))]"
+                try SettingCheck.require(weight, setting, in: Accepted.weights, \.description)
             }
         }
         for name in meteredInterfaces where !MeteredInterfaces.isValid(name) {
@@ -88,9 +91,21 @@ extension OfflineQueue.Configuration {
         }
     }
 
-    /// The values that the settings for requests in flight accept. The upper bound is generous: each request needs a
-    /// file descriptor for its connection, and a process has a limited number of them.
-    package static let inflightRange = 1...65_536
+    /// The values that the settings accept. The configuration file and the options of the service accept the same.
+    package enum Accepted {
+        /// ``backoffBase`` and ``backoffCap``, which is not less than ``backoffBase``.
+        package static let backoff: ClosedRange<Duration> = .milliseconds(1)...RequestChecks.longestTime
+        package static let reconnectSpread: ClosedRange<Duration> = .zero...RequestChecks.longestTime
+        package static let scanInterval: ClosedRange<Duration> = .zero...RequestChecks.longestTime
+        /// By default, systemd kills a service 90 s after the beginning of its stop.
+        package static let stopTimeout: ClosedRange<Duration> = .zero...(.seconds(60))
+        package static let credentialTimeout: ClosedRange<Duration> = .milliseconds(1)...(.seconds(3600))
+        /// The settings for requests in flight. The upper bound is generous: each request needs a file descriptor for
+        /// its connection, and a process has a limited number of them.
+        package static let inflight = 1...65_536
+        /// The weights of hosts and of lanes.
+        package static let weights = 1...100
+    }
 }
 
 extension QueueLimits {

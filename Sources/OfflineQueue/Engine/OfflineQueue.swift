@@ -111,8 +111,7 @@ public actor OfflineQueue {
         /// Paths to the addresses of this machine itself are never metered. Linux does not know whether a connection is
         /// metered.
         public var meteredInterfaces: [String] = []
-        /// The maximum time for which ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 366 days. Default
-        /// 10 s.
+        /// The maximum time for which ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 60 s. Default 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
         /// The time between two scans of the store: 0 s to 366 days; 0 s means no scans. Default a day.

@@ -34,9 +34,10 @@ internal import Testing
         ("`backoffCap` is 1 second; it must be 2 seconds to 366 days", { $0.backoffCap = .seconds(1) }),
         ("`backoffCap` is 106751991167300 days,", { $0.backoffCap = .seconds(Int64.max) }),
         (
-            "`stopTimeout` is -1 nanosecond; it must be 0 seconds to 366 days",
+            "`stopTimeout` is -1 nanosecond; it must be 0 seconds to 1 minute",
             { $0.stopTimeout = .nanoseconds(-1) }
         ),
+        ("`stopTimeout` is 1 minute, 1 second;", { $0.stopTimeout = .seconds(61) }),
         ("`scanInterval` is 367 days; it must be 0 seconds to 366 days", { $0.scanInterval = day * 367 }),
         (
             "`reconnectSpread` is -1 second; it must be 0 seconds to 366 days",
@@ -98,7 +99,7 @@ internal import Testing
         }
         #expect(least == nil)
         let most = try await refusal {
-            ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (day * 366, day * 366, day * 366)
+            ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (day * 366, day * 366, .seconds(60))
             ($0.inflight, $0.inflightPerLane) = (65_536, 65_536)
             ($0.limits.requests, $0.limits.bytes, $0.limits.diskReserve) = (.max, .max, .max)
             $0.limits.laneShare = 1

@@ -75,12 +75,12 @@ internal import Testing
         )
         var new = configuration
         (new.limits.requests, new.limits.diskReserve) = (7, 1)
-        (new.backoffCap, new.stopTimeout) = (.seconds(60), .seconds(70))
+        (new.backoffCap, new.stopTimeout) = (.seconds(60), .seconds(50))
         new.meteredInterfaces = ["wlan0"]
         await queue.use(new)
         let used = await queue.configuration
         #expect(used.limits == new.limits)
-        #expect(used.backoffCap == .seconds(60) && used.stopTimeout == .seconds(70))
+        #expect(used.backoffCap == .seconds(60) && used.stopTimeout == .seconds(50))
         #expect(used.meteredInterfaces == [])
         let store = try #require(queue.store as? SQLiteQueueStore)
         #expect(store.environment.settings.value == StoreSettings(used))
