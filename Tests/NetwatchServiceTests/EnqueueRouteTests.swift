@@ -1,5 +1,8 @@
+internal import ClientCore
+internal import Foundation
 internal import NIOHTTP1
 internal import NetwatchTestSupport
+internal import NetworkReachability
 internal import OfflineQueue
 internal import Testing
 
@@ -193,7 +196,7 @@ internal import Testing
         (#""headers":"Authorization: x""#, "`headers` is a string; it must be an array"),
         (#""headers":[["a",null]]"#, "`headers[0][1]` is `null`; it must be a string"),
         (#""idempotency":{"quoted":0}"#, "`idempotency.quoted` is `0`; it must be true or false"),
-        (#""interface_kinds":[7]"#, #"`interface_kinds[0]` is `7`; it must be a string, one of "loopback","#),
+        (#""constraints":[7]"#, "`constraints` is an array; it must be a string"),
     ])
     func `a value of the wrong type is reported with what is accepted`(
         member: String,
@@ -321,16 +324,64 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a message replaces the configured time to live and durability`() throws {
+    @Test func `a message contains only the options that were set`() throws {
         var defaults = EnqueueOptions()
         (defaults.timeToLive, defaults.durability) = (.seconds(60), .normal)
-        var message = ControlMessage.Send(url: "http://a.example/")
-        (message.id, message.lane, message.fifo) = ("a", "l", true)
-        let plain = try message.options(defaults)
-        #expect(plain.timeToLive == .seconds(60) && plain.durability == .normal)
-        #expect(plain.id == "a" && plain.lane == "l" && plain.isFIFO)
-        (message.ttlSeconds, message.durability) = (5, "full")
-        let own = try message.options(defaults)
-        #expect(own.timeToLive == .seconds(5) && own.durability == .full)
+        func received(_ message: ControlMessage.Send) throws -> EnqueueOptions {
+            let decoder = ControlMessage.decoder
+            decoder.userInfo = [EnqueueOptions.defaults: defaults]
+            let data = try ControlMessage.encoder.encode(message)
+            return try decoder.decode(ControlMessage.Send.self, from: data).options
+        }
+        var message = ControlMessage.Send(QueueRequest(method: "GET", url: "http://a.example/"))
+        #expect(try received(message) == defaults)
+        let empty = String(decoding: try ControlMessage.encoder.encode(message), as: UTF8.self)
+        #expect(empty == #"{"method":"GET","queue":"auto","url":"http://a.example/"}"#)
+        (message.options.id, message.options.lane, message.options.isFIFO) = ("a", "l", true)
+        // The default of the library, but not of this service.
+        message.options.timeToLive = EnqueueOptions().timeToLive
+        var expected = defaults
+        (expected.id, expected.lane, expected.isFIFO) = ("a", "l", true)
+        expected.timeToLive = EnqueueOptions().timeToLive
+        #expect(try received(message) == expected)
+    }
+
+    @Test func `every option survives the way to the service`() throws {
+        var options = EnqueueOptions(lane: "l", isFIFO: true, id: "a")
+        (options.priority, options.timeToLive) = (3, .milliseconds(1500))
+        (options.deadline, options.notBefore) = (
+            Date(timeIntervalSince1970: 2e9), Date(timeIntervalSince1970: 1.9e9)
+        )
+        (options.maximumAttempts, options.timeouts.total, options.httpVersion) = (2, .seconds(9), .http1)
+        (options.timeouts.connect, options.timeouts.response) = (.seconds(1), .microseconds(2_000_001))
+        options.statusRules = StatusRules(retry: [404...404], dead: [500...599])
+        (options.replaceKey, options.dependencies) = ("r", ["x", "y"])
+        options.expectation = Expectation(
+            statuses: [200...204],
+            contentType: "a/b",
+            rules: [.header("X", value: ",")]
+        )
+        (options.isAtMostOnce, options.credential, options.allowsSignature, options.tag) = (
+            true, "c", true, "t"
+        )
+        options.idempotencyKey = .value("k")
+        (options.idempotencyKey.headerName, options.idempotencyKey.isQuoted) = ("X-Key", true)
+        options.onDone = Webhook(url: "https://b.example/", credential: "d")
+        (options.constraints.isUnmetered, options.constraints.interfaceKinds) = (true, [.wifi, .ethernet])
+        options.constraints.window = try DailyWindow(parsing: "22:00-06:00 Europe/Berlin")
+        (options.durability, options.whenFull) = (.normal, .block)
+        let request = QueueRequest(
+            method: "PUT",
+            url: "https://a.example/",
+            headers: [.init(name: "A", value: "b")],
+            body: .staged(id: "s", size: 7)
+        )
+        var message = ControlMessage.Send(request)
+        (message.options, message.queue) = (options, .always)
+        let received = try ControlMessage.decoder.decode(
+            ControlMessage.Send.self,
+            from: ControlMessage.encoder.encode(message)
+        )
+        #expect(received == message)
     }
 }

@@ -27,9 +27,9 @@ internal import Testing
     @Test func `the version of HTTP applies with and without the service`() throws {
         let options = try AttemptOptions.parse(["--http-version", "1.1"])
         #expect(options.options.httpVersion == .http1)
-        var message = ControlMessage.Send(url: "https://a.example/")
-        options.apply(to: &message)
-        #expect(message.httpVersion == "1.1")
+        var message = ControlMessage.Send(QueueRequest(method: "GET", url: "https://a.example/"))
+        options.apply(to: &message.options)
+        #expect(message.options.httpVersion == .http1)
         #expect(try AttemptOptions.parse([]).options.httpVersion == nil)
     }
 

@@ -1,4 +1,5 @@
 package import Foundation
+package import OfflineQueue
 
 extension ControlMessage {
     /// The response to `GET /v1/requests`.

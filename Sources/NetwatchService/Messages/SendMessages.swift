@@ -1,75 +1,29 @@
-package import Foundation
+internal import Foundation
+package import OfflineQueue
 
 extension ControlMessage {
-    /// The body of `POST /v1/requests`: a request to send now, or to keep until it can be sent.
-    package struct Send: Codable, Hashable, Sendable {
-        package var url: String
-        /// The HTTP method. Default `GET`.
-        package var method: String?
-        /// Pairs of header name and value.
-        package var headers: [[String]]?
-        /// The body as text. Only one of `body`, `body_base64` and `staged` may be given.
-        package var body: String?
-        /// The body as Base64 (RFC 4648 §4).
-        package var bodyBase64: String?
-        /// A body that was uploaded in pieces before.
-        package var staged: StagedBody?
-        /// When the service responds: the name of a ``QueueMode``. Default `auto`.
-        package var queue: String?
-        /// An id chosen by the client. Posting the same request with the same id again changes nothing.
-        package var id: String?
-        /// The label of the request's lane. Requests to one origin that have different labels are in different lanes.
-        package var lane: String?
-        /// Whether the lane sends its requests one at a time, in the order in which they were enqueued. Default false.
-        package var fifo: Bool?
-        /// The priority within the lane, 0 to 9. Lower numbers are sent first. Default 5.
-        package var priority: Int?
-        package var ttlSeconds: Double?
-        package var deadline: Date?
-        package var notBefore: Date?
-        package var maxAttempts: Int?
-        /// The timeouts of each attempt.
-        package var connectTimeoutSeconds: Double?
-        package var responseTimeoutSeconds: Double?
-        package var totalTimeoutSeconds: Double?
-        /// The version of HTTP of each attempt: `1.1` or `2`.
-        package var httpVersion: String?
-        /// The statuses after which the request is retried, and those after which it is given up, like `404,500-599`.
-        package var retryStatuses: String?
-        package var deadStatuses: String?
-        /// A waiting request of the lane with the same key is replaced by this one.
-        package var replaceKey: String?
-        /// The ids of requests that must be delivered first.
-        package var after: [String]?
-        /// The response that counts as delivery, for example `status=2xx,type=application/json`.
-        package var expect: String?
-        /// Whether the request is never sent a second time if the server may have received it. Default false.
-        package var atMostOnce: Bool?
-        /// Short for an `idempotency` that has only a `key`. Cannot be combined with `idempotency`.
-        package var idempotencyKey: String?
-        package var idempotency: Idempotency?
-        /// The name of the credential that the service adds at each attempt.
-        package var credential: String?
-        /// Whether the URL may be a signed one, whose signature is then stored. Default false.
-        package var allowSignature: Bool?
-        /// A text by which lists and edits select requests: 1 to 255 bytes of printable ASCII.
-        package var tag: String?
-        /// The webhook that receives the outcome when the request ends.
-        package var onDone: Webhook?
-        /// Whether the request is only sent over a connection that is not metered. Default false.
-        package var onlyUnmetered: Bool?
-        /// The kinds of interfaces over which the request may be sent. Default: any.
-        package var interfaceKinds: [String]?
-        /// The daily window in which the request is sent, like `22:00-06:00 Europe/Berlin`; UTC without a zone.
-        package var window: String?
-        /// What an accepted request survives: `full`, a power cut; `normal`, a crash of the service. Default `full`.
-        package var durability: String?
-        /// What happens if the queue is full: `reject`, `drop-oldest`, `drop-newest` or `block`. Default `reject`.
-        package var whenFull: String?
+    /// The body of `POST /v1/requests`: a request to send now, or to keep until it can be sent. The members are those of
+    /// the request and of its options, and `queue`.
+    package struct Send: Hashable, Sendable {
+        package var request: QueueRequest
+        package var options: EnqueueOptions
+        /// When the service responds.
+        package var queue = QueueMode.auto
 
-        package init(url: String) {
-            self.url = url
+        /// Creates a message without options: those of the service's configuration apply.
+        package init(_ request: QueueRequest) {
+            self.request = request
+            options = Self.unset
         }
+
+        /// The options of which none is sent. The times are values that no client can send, so that a time that equals a
+        /// default is sent.
+        private static let unset: EnqueueOptions = {
+            let never: Duration = .nanoseconds(-1)
+            var options = EnqueueOptions()
+            (options.timeToLive, options.timeouts.connect, options.timeouts.response) = (never, never, never)
+            return options
+        }()
     }
 
     /// When the service responds to a ``Send``.
@@ -90,31 +44,6 @@ extension ControlMessage {
             self.id = id
             self.size = size
         }
-    }
-
-    /// The webhook of a request.
-    package struct Webhook: Codable, Hashable, Sendable {
-        /// An `http` or `https` URL without secrets.
-        package var url: String
-        /// The name of the credential that the service adds at each attempt.
-        package var credential: String?
-
-        package init(url: String, credential: String? = nil) {
-            self.url = url
-            self.credential = credential
-        }
-    }
-
-    /// The idempotency key of a request.
-    package struct Idempotency: Codable, Hashable, Sendable {
-        /// The key. By default one is generated for methods that are not idempotent.
-        package var key: String?
-        /// The name of the header field. Default `Idempotency-Key`.
-        package var header: String?
-        /// Whether the key is sent in quotes. Default false.
-        package var quoted: Bool?
-        /// Whether the request is sent without a key. Cannot be combined with `key`. Default false.
-        package var none: Bool?
     }
 
     /// The response to ``Send``. The service sends it after it has stored the request and, if the request is finished,
@@ -163,6 +92,37 @@ extension ControlMessage {
         package var id: String
         /// The number of bytes uploaded so far.
         package var size: Int64
+    }
+}
+
+extension ControlMessage.Send: Codable {
+    private enum CodingKeys: CodingKey {
+        case queue
+    }
+
+    package init(from decoder: any Decoder) throws {
+        request = try QueueRequest(from: decoder)
+        options = try EnqueueOptions(from: decoder)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        guard let name = try container.decodeIfPresent(String.self, forKey: .queue) else { return }
+        guard let mode = ControlMessage.QueueMode(rawValue: name) else {
+            let accepted = ControlMessage.QueueMode.allCases.map(\.rawValue).joined(separator: ", ")
+            throw QueueError(.invalidOption, "`queue` is `\(name.prefix(80))`; it must be one of \(accepted)")
+        }
+        queue = mode
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try request.encode(to: encoder)
+        try options.encode(to: encoder, except: Self.unset)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(queue.rawValue, forKey: .queue)
+    }
+
+    /// The body, if it was uploaded before.
+    package var staged: ControlMessage.StagedBody? {
+        guard case .staged(let id, let size) = request.body else { return nil }
+        return ControlMessage.StagedBody(id: id, size: size)
     }
 }
 

@@ -37,10 +37,19 @@ struct MemberNames {
     }
 }
 
+/// A message whose members are not its properties.
+protocol NamedMembers {
+    /// The names in camel case.
+    static var memberNames: [String] { get }
+    /// Returns the value of a member that is an object; `nil` if it is missing.
+    func object(named name: String) -> Any?
+}
+
 /// The names of a message's members. They are cached per type, because finding them by reflection is slow.
 private struct AcceptedNames {
     /// The names in declaration order, spelled as ``ControlMessage/encoder`` does.
     let names: [String]
+    private let properties: [String]
     private let positions: [String: Int]
 
     private static let known = Lock<[ObjectIdentifier: AcceptedNames]>([:])
@@ -51,21 +60,24 @@ private struct AcceptedNames {
     static func of(_ message: Any) -> AcceptedNames {
         let type = ObjectIdentifier(Swift.type(of: message))
         if let names = known.withLock({ $0[type] }) { return names }
-        let names = AcceptedNames(Mirror(reflecting: message))
+        let named = (message as? any NamedMembers).map { Swift.type(of: $0).memberNames }
+        let names = AcceptedNames(named ?? Mirror(reflecting: message).children.compactMap(\.label))
         known.withLock { $0[type] = names }
         return names
     }
 
-    /// - Parameter mirror: The mirror of a structure. All values of a structure have the same properties, so the result
-    ///   is valid for the type.
-    private init(_ mirror: Mirror) {
-        names = mirror.children.compactMap { $0.label?.snakeCase }
+    /// - Parameter properties: The names of a structure's properties. All values of a structure have the same, so the
+    ///   result is valid for the type.
+    private init(_ properties: [String]) {
+        self.properties = properties
+        names = properties.map(\.snakeCase)
         positions = Dictionary(zip(names, 0...), uniquingKeysWith: { first, _ in first })
     }
 
     /// Returns the unwrapped value of a property; `nil` if the property is unknown or `nil`.
     func value(of name: String, in message: Any) -> Any? {
         guard let position = positions[name] else { return nil }
+        if let message = message as? any NamedMembers { return message.object(named: properties[position]) }
         let children = Mirror(reflecting: message).children
         let value = children[children.index(children.startIndex, offsetBy: position)].value
         let mirror = Mirror(reflecting: value)

@@ -11,17 +11,28 @@ protocol ChoiceMessage {
 /// Typed access to a request's body and query. Errors state what is wrong with the value.
 extension ControlRequest {
     /// Decodes the body as a message. Rejects members for which the message has no property.
-    func message<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
-        let message = try decoded(type)
+    ///
+    /// - Parameter userInfo: What the decoder passes to the message.
+    func message<Message: Decodable>(
+        _ type: Message.Type,
+        userInfo: [CodingUserInfoKey: any Sendable] = [:]
+    ) throws(Problem) -> Message {
+        let message = try decoded(type, userInfo)
         // The decoder also accepts `ttlSeconds` for `ttl_seconds`, so the names are checked separately.
         try MemberNames(of: body).check(against: message)
         return message
     }
 
-    private func decoded<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
-        let data = Data(body)
+    private func decoded<Message: Decodable>(
+        _ type: Message.Type,
+        _ userInfo: [CodingUserInfoKey: any Sendable]
+    ) throws(Problem) -> Message {
+        let (data, decoder) = (Data(body), ControlMessage.decoder)
+        decoder.userInfo = userInfo
         do {
-            return try ControlMessage.decoder.decode(type, from: data)
+            return try decoder.decode(type, from: data)
+        } catch let error as QueueError {
+            throw Problem(error)
         } catch {
             let choices = (type as? any ChoiceMessage.Type)?.choices ?? [:]
             let failure = DecodingFailure(error, in: data, choices: choices)

@@ -253,7 +253,7 @@ extension ControlMessage.Details {
             atMostOnce: details.options.isAtMostOnce,
             expect: details.options.expectation == .success ? nil : details.options.expectation.description,
             credential: details.options.credential,
-            onDone: details.options.onDone.map(ControlMessage.Webhook.init),
+            onDone: details.options.onDone?.redacted,
             webhook: details.webhookID,
             webhookOf: details.webhookOf,
             constraints: details.options.constraints.isEmpty ? nil : details.options.constraints.description,
@@ -304,9 +304,9 @@ extension ControlMessage.Response {
     }
 }
 
-extension ControlMessage.Webhook {
-    /// - Parameter webhook: Its URL is shown in the same way as that of a request.
-    fileprivate init(_ webhook: Webhook) {
-        self.init(url: SecretQueryItems.redacting(webhook.url), credential: webhook.credential)
+extension Webhook {
+    /// The webhook with its URL shown in the same way as that of a request.
+    fileprivate var redacted: Webhook {
+        Webhook(url: SecretQueryItems.redacting(url), credential: credential)
     }
 }

@@ -151,30 +151,34 @@ public struct EnqueueOptions: Hashable, Sendable {
 /// The options in the form of the control API: a JSON object with the options that differ from the defaults. The
 /// encoder and the decoder must be those of ``QueueJSON``.
 extension EnqueueOptions: Codable {
-    /// The options that an encoder leaves out, and that a decoder assumes for missing members. Default: those of
+    /// The key of the options that a decoder assumes for missing members, in its `userInfo`. Default: those of
     /// ``EnqueueOptions/init(lane:isFIFO:id:)``.
-    package static let baseline = CodingUserInfoKey(rawValue: "EnqueueOptions.baseline")!
+    package static let defaults = CodingUserInfoKey(rawValue: "EnqueueOptions.defaults")!
 
     /// Decodes the options that the object contains; the others have their defaults.
     ///
     /// - Throws: `DecodingError`, or ``QueueError`` for a value that is not accepted.
     public init(from decoder: any Decoder) throws {
-        self = decoder.userInfo[Self.baseline] as? EnqueueOptions ?? EnqueueOptions()
+        self = decoder.userInfo[Self.defaults] as? EnqueueOptions ?? EnqueueOptions()
         let container = try decoder.container(keyedBy: MemberName.self)
         for member in Self.members where member.use != .stored { try member.decode(&self, container) }
     }
 
     /// Encodes the options that differ from their defaults.
     public func encode(to encoder: any Encoder) throws {
-        let baseline = encoder.userInfo[Self.baseline] as? EnqueueOptions ?? EnqueueOptions()
+        try encode(to: encoder, except: EnqueueOptions())
+    }
+
+    /// Encodes the options that differ from others.
+    package func encode(to encoder: any Encoder, except others: EnqueueOptions) throws {
         var container = encoder.container(keyedBy: MemberName.self)
-        for member in Self.members where member.use != .stored && !member.isSame(self, baseline) {
+        for member in Self.members where member.use != .stored && !member.isSame(self, others) {
             try member.encode(self, &container)
         }
     }
 
-    /// The names of the members that a caller may give.
-    package static let memberNames = members.filter { $0.use != .stored }.map(\.name)
+    /// The names of the members that a caller may give, in camel case.
+    package static let memberNames = members.filter { $0.use != .stored }.map(\.name) + ["idempotencyKey"]
 }
 
 /// The options that are stored as one record, because SQL neither selects, orders nor counts by them. An export contains
@@ -377,7 +381,7 @@ extension EnqueueOptions {
 
     private static func statuses(_ name: String, _ path: Path<[ClosedRange<Int>]>) -> Member {
         member(name, .both, path, StatusRanges.text) { text in
-            do throws(QueueError) { return try text.isEmpty ? [] : StatusRanges.parse(text) } catch {
+            do throws(QueueError) { return try StatusRanges.parse(text) } catch {
                 throw QueueError(.invalidOption, "`\(name.snakeCase)`: \(error.message)")
             }
         }
@@ -432,7 +436,11 @@ extension EnqueueOptions {
                 forKey: MemberName(stringValue: "idempotency")
             )
             guard value == nil || key == nil else {
-                throw QueueError(.invalidOption, "`idempotency` and `idempotency_key` cannot be combined")
+                throw DecodingError.dataCorruptedError(
+                    forKey: short,
+                    in: container,
+                    debugDescription: "`idempotency` and `idempotency_key` cannot be combined"
+                )
             }
             options.idempotencyKey = key ?? value.map(IdempotencyKey.value) ?? options.idempotencyKey
         }

@@ -53,13 +53,17 @@ extension IdempotencyKey: Codable {
 
     /// Decodes a key.
     ///
-    /// - Throws: `DecodingError`, or ``QueueError`` if a key is given together with `none`.
+    /// - Throws: `DecodingError`, also if a key is given together with `none`.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let value = try container.decodeIfPresent(String.self, forKey: .key)
         let isNone = try container.decodeIfPresent(Bool.self, forKey: .none) ?? false
         guard value == nil || !isNone else {
-            throw QueueError(.invalidOption, "`idempotency.none` cannot be combined with a key")
+            throw DecodingError.dataCorruptedError(
+                forKey: .none,
+                in: container,
+                debugDescription: "it cannot be combined with a key"
+            )
         }
         self.init(value.map(Source.value) ?? (isNone ? .none : .automatic))
         headerName = try container.decodeIfPresent(String.self, forKey: .header) ?? headerName

@@ -73,3 +73,88 @@ public struct QueueRequest: Hashable, Sendable {
         self.init(method: method, url: url, headers: headers, body: .data(body))
     }
 }
+
+// MARK: - JSON
+
+/// The members of the control API: `url`, `method`, `headers` (an array of arrays of a name and a value), and one of
+/// `body` (text), `body_base64` and `staged`. Only `url` is required. The method is GET if it is missing.
+extension QueueRequest: Codable {
+    package enum CodingKeys: String, CodingKey, CaseIterable {
+        case url
+        case method
+        case headers
+        case body
+        case bodyBase64
+        case staged
+    }
+
+    private struct StagedBody: Codable {
+        let id: String
+        let size: Int64
+    }
+
+    /// Decodes a request. Its values are not checked.
+    ///
+    /// - Throws: `DecodingError`.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let headers = try container.decodeIfPresent([[String]].self, forKey: .headers) ?? []
+        guard headers.allSatisfy({ $0.count == 2 }) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .headers,
+                in: container,
+                debugDescription: "each element must be an array of a name and a value"
+            )
+        }
+        self.init(
+            method: try container.decodeIfPresent(String.self, forKey: .method) ?? "GET",
+            url: try container.decode(String.self, forKey: .url),
+            headers: headers.map { Header(name: $0[0], value: $0[1]) },
+            body: try Self.body(in: container)
+        )
+    }
+
+    private static func body(in container: KeyedDecodingContainer<CodingKeys>) throws -> Body {
+        let text = try container.decodeIfPresent(String.self, forKey: .body)
+        let encoded = try container.decodeIfPresent(String.self, forKey: .bodyBase64)
+        let staged = try container.decodeIfPresent(StagedBody.self, forKey: .staged)
+        guard [text != nil, encoded != nil, staged != nil].count(where: \.self) <= 1 else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .body,
+                in: container,
+                debugDescription: "`body`, `body_base64` and `staged` cannot be combined"
+            )
+        }
+        if let staged { return .staged(id: staged.id, size: staged.size) }
+        guard let encoded else { return .data(Data((text ?? "").utf8)) }
+        guard let data = Data(base64Encoded: encoded) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .bodyBase64,
+                in: container,
+                debugDescription: "it is not valid Base64"
+            )
+        }
+        return .data(data)
+    }
+
+    /// Encodes the request, with a body in memory as Base64.
+    ///
+    /// - Throws: `EncodingError` for a body in a file.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(url, forKey: .url)
+        try container.encode(method, forKey: .method)
+        if !headers.isEmpty { try container.encode(headers.map { [$0.name, $0.value] }, forKey: .headers) }
+        switch body {
+        case .data(let data) where data.isEmpty: break
+        case .data(let data): try container.encode(data.base64EncodedString(), forKey: .bodyBase64)
+        case .staged(let id, let size): try container.encode(StagedBody(id: id, size: size), forKey: .staged)
+        case .file(let path):
+            let context = EncodingError.Context(
+                codingPath: container.codingPath + [CodingKeys.body],
+                debugDescription: "a body in a file has no form in JSON"
+            )
+            throw EncodingError.invalidValue(path, context)
+        }
+    }
+}

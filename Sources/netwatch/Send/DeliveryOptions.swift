@@ -168,24 +168,23 @@ struct DeliveryOptions: ParsableArguments {
     }
 
     func apply(to message: inout ControlMessage.Send) {
-        let mode: ControlMessage.QueueMode = choice == .always ? .always : .auto
-        message.queue = mode.rawValue
-        message.lane = lane
-        message.fifo = fifo
-        message.ttlSeconds = ttl?.seconds
-        message.notBefore = at
-        message.priority = priority
-        message.replaceKey = replaceKey
-        message.atMostOnce = atMostOnce
-        message.retryStatuses = retryStatuses.map(StatusRanges.text)
-        message.deadStatuses = deadStatuses.map(StatusRanges.text)
-        message.allowSignature = allowSignature ? true : nil
-        message.credential = credential
-        message.tag = tag
-        message.onDone = onDone.map { ControlMessage.Webhook(url: $0, credential: onDoneCredential) }
-        constraints.apply(to: &message)
+        message.queue = choice == .always ? .always : .auto
+        apply(to: &message.options)
+        constraints.apply(to: &message.options.constraints)
         // The command chooses the id, so that it knows the id even if the response is lost.
-        message.id = id ?? UUIDv7.make()
+        message.options.id = id ?? UUIDv7.make()
+    }
+
+    private func apply(to options: inout EnqueueOptions) {
+        (options.lane, options.isFIFO, options.notBefore) = (lane, fifo, at)
+        options.timeToLive = ttl ?? options.timeToLive
+        options.priority = priority ?? options.priority
+        options.replaceKey = replaceKey
+        options.isAtMostOnce = atMostOnce
+        options.statusRules = StatusRules(retry: retryStatuses ?? [], dead: deadStatuses ?? [])
+        options.allowsSignature = allowSignature
+        (options.credential, options.tag) = (credential, tag)
+        options.onDone = onDone.map { Webhook(url: $0, credential: onDoneCredential) }
     }
 }
 
@@ -225,7 +224,7 @@ struct ConstraintOptions: ParsableArguments {
         ),
         transform: Self.kinds
     )
-    var interfaceKind: [[String]] = []
+    var interfaceKind: [[InterfaceType]] = []
 
     @Option(
         name: .customLong("window"),
@@ -235,22 +234,22 @@ struct ConstraintOptions: ParsableArguments {
         ),
         transform: Self.window
     )
-    var windows: [String] = []
+    var windows: [DailyWindow] = []
 
     private static let kinds = InterfaceType.allCases.map(\.rawValue).joined(separator: ", ")
 
-    private static func kinds(_ text: String) throws -> [String] {
+    private static func kinds(_ text: String) throws -> [InterfaceType] {
         try refusing { () throws(QueueError) in
-            var kinds: [String] = []
+            var kinds: [InterfaceType] = []
             for name in text.split(separator: ",", omittingEmptySubsequences: false) {
-                kinds.append(try RequestConstraints.kind(String(name)).rawValue)
+                kinds.append(try RequestConstraints.kind(String(name)))
             }
             return kinds
         }
     }
 
-    private static func window(_ text: String) throws -> String {
-        try refusing { () throws(QueueError) in try DailyWindow(parsing: text).description }
+    private static func window(_ text: String) throws -> DailyWindow {
+        try refusing { () throws(QueueError) in try DailyWindow(parsing: text) }
     }
 
     private static func refusing<Value>(_ parse: () throws(QueueError) -> Value) throws -> Value {
@@ -275,9 +274,9 @@ struct ConstraintOptions: ParsableArguments {
         ]
     }
 
-    func apply(to message: inout ControlMessage.Send) {
-        if onlyUnmetered { message.onlyUnmetered = true }
-        if !interfaceKind.isEmpty { message.interfaceKinds = interfaceKind.flatMap(\.self) }
-        message.window = windows.first
+    func apply(to constraints: inout RequestConstraints) {
+        constraints.isUnmetered = onlyUnmetered
+        constraints.interfaceKinds = Set(interfaceKind.flatMap(\.self))
+        constraints.window = windows.first
     }
 }

@@ -105,7 +105,7 @@ struct SendCommand: AsyncParsableCommand {
         var message = try message()
         // Wrong arguments are reported even if the service is not running.
         if let refusal = message.refusal { throw CommandError(refusal) }
-        if !delivery.after.isEmpty { message.after = try await dependencies(by: client) }
+        if !delivery.after.isEmpty { message.options.dependencies = try await dependencies(by: client) }
         let upload = BodyUpload(client: client)
         try await upload.attach(body.input, to: &message)
         var sent: ControlMessage.Sent
@@ -155,7 +155,7 @@ struct SendCommand: AsyncParsableCommand {
                 as: ControlMessage.Sent.self
             )
         } catch {
-            guard error.isOutcomeUnknown, let id = message.id else { throw error }
+            guard error.isOutcomeUnknown, let id = message.options.id else { throw error }
             throw error.with(
                 hint: "the request may have been accepted; repeating the command with `--id \(id)` is safe"
             )
@@ -163,14 +163,10 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     private func sendDirectly() async throws(CommandError) -> ControlMessage.Sent {
-        var headers = body.completing(try fields())
-        if let idempotencyKey { headers.append([TransferRequest.Header.idempotencyKey, idempotencyKey]) }
-        let head = QueueRequest(
-            method: method ?? body.defaultMethod,
-            url: url,
-            headers: headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) },
-            body: Data()
-        )
+        var head = try head()
+        if let idempotencyKey {
+            head.headers.append(.init(name: TransferRequest.Header.idempotencyKey, value: idempotencyKey))
+        }
         var options = attempts.options
         options.expectation = try expectations.expectation() ?? .success
         let sent = try await DirectRequest(head, body: body.input, options: options).send()
@@ -181,16 +177,23 @@ struct SendCommand: AsyncParsableCommand {
     // MARK: Message
 
     private func message() throws(CommandError) -> ControlMessage.Send {
-        var message = ControlMessage.Send(url: url)
-        message.method = method ?? body.defaultMethod
-        message.headers = body.completing(try fields())
-        message.idempotencyKey = idempotencyKey
-        message.expect = try expectations.expectation()?.description
+        var message = ControlMessage.Send(try head())
+        if let idempotencyKey { message.options.idempotencyKey = .value(idempotencyKey) }
+        message.options.expectation = try expectations.expectation() ?? .success
         delivery.apply(to: &message)
-        attempts.apply(to: &message)
+        attempts.apply(to: &message.options)
         // The wait is a separate call with its own time limit. This call only stores the request.
-        if wait != nil { message.queue = ControlMessage.QueueMode.always.rawValue }
+        if wait != nil { message.queue = .always }
         return message
+    }
+
+    /// The request without its body.
+    private func head() throws(CommandError) -> QueueRequest {
+        QueueRequest(
+            method: method ?? body.defaultMethod,
+            url: url,
+            headers: body.completing(try fields()).map { QueueRequest.Header(name: $0[0], value: $0[1]) }
+        )
     }
 
     private func fields() throws(CommandError) -> [[String]] {

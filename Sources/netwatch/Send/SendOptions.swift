@@ -109,11 +109,10 @@ struct AttemptOptions: ParsableArguments {
     )
     var httpVersion: HTTPVersion?
 
-    func apply(to message: inout ControlMessage.Send) {
-        message.connectTimeoutSeconds = connectTimeout?.seconds
-        message.responseTimeoutSeconds = responseTimeout?.seconds
-        message.totalTimeoutSeconds = total?.seconds
-        message.httpVersion = httpVersion?.rawValue
+    func apply(to options: inout EnqueueOptions) {
+        options.timeouts.connect = connectTimeout ?? options.timeouts.connect
+        options.timeouts.response = responseTimeout ?? options.timeouts.response
+        (options.timeouts.total, options.httpVersion) = (total, httpVersion)
     }
 
     /// Returns how long the service may take to respond: until the first attempt ends, and a second one that confirms a
@@ -125,18 +124,12 @@ struct AttemptOptions: ParsableArguments {
     }
 
     /// The timeouts of an attempt without the service.
-    private var timeouts: AttemptTimeouts {
-        var timeouts = AttemptTimeouts()
-        if let connectTimeout { timeouts.connect = connectTimeout }
-        if let responseTimeout { timeouts.response = responseTimeout }
-        timeouts.total = total
-        return timeouts
-    }
+    private var timeouts: AttemptTimeouts { options.timeouts }
 
     /// The options of an attempt without the service.
     var options: EnqueueOptions {
         var options = EnqueueOptions()
-        (options.timeouts, options.httpVersion) = (timeouts, httpVersion)
+        apply(to: &options)
         return options
     }
 }

@@ -18,7 +18,7 @@ struct BodyUpload {
     func attach(_ input: BodyInput?, to message: inout ControlMessage.Send) async throws(CommandError) {
         switch input {
         case nil: return
-        case .bytes(let bytes): message.bodyBase64 = Data(bytes).base64EncodedString()
+        case .bytes(let bytes): message.request.body = .data(Data(bytes))
         case .file(let path): try await attach(try BodyReader.opening(path), to: &message)
         case .standardInput: try await attach(try BodyReader.standardInput(), to: &message)
         }
@@ -29,9 +29,10 @@ struct BodyUpload {
     {
         let first = try await reader.read(ControlMessage.maximumPieceBytes)
         if first.count <= StoredBody.maximumInlineBytes {
-            message.bodyBase64 = first.base64EncodedString()
+            message.request.body = .data(first)
         } else {
-            message.staged = try await upload(first, then: reader)
+            let body = try await upload(first, then: reader)
+            message.request.body = .staged(id: body.id, size: body.size)
         }
     }
 

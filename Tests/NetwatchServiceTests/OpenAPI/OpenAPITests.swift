@@ -51,7 +51,7 @@ internal import Testing
         ("Filter", ControlMessage.Filter.self), ("Finding", ControlMessage.Finding.self),
         ("Flushed", ControlMessage.Flushed.self), ("History", ControlMessage.History.self),
         ("Host", ControlMessage.Host.self), ("Hosts", ControlMessage.Hosts.self),
-        ("IDs", ControlMessage.IDs.self), ("Idempotency", ControlMessage.Idempotency.self),
+        ("IDs", ControlMessage.IDs.self), ("Idempotency", IdempotencyKey.self),
         ("Import", ControlMessage.Import.self), ("Imported", ControlMessage.Imported.self),
         ("KeyUse", ControlMessage.KeyUse.self), ("Lanes", ControlMessage.Lanes.self),
         ("LastGood", ControlMessage.LastGood.self), ("LastReload", ControlMessage.LastReload.self),
@@ -64,19 +64,19 @@ internal import Testing
         ("Redacted", ControlMessage.Redacted.self), ("RedactedDetails", ControlMessage.RedactedDetails.self),
         ("Reloaded", ControlMessage.Reloaded.self), ("RemovedBodies", ControlMessage.RemovedBodies.self),
         ("Response", ControlMessage.Response.self), ("RetryMany", ControlMessage.Edit.self),
-        ("Scan", ControlMessage.Scan.self), ("Send", ControlMessage.Send.self),
+        ("Scan", ControlMessage.Scan.self),
         ("Sent", ControlMessage.Sent.self), ("ServiceStatus", ControlMessage.Status.self),
-        ("ShownWebhook", ControlMessage.Webhook.self), ("StagedBodies", ControlMessage.StagedBodies.self),
+        ("ShownWebhook", Webhook.self), ("StagedBodies", ControlMessage.StagedBodies.self),
         ("StagedBody", ControlMessage.StagedBody.self), ("Statistics", ControlMessage.Statistics.self),
         ("Step", ControlMessage.History.Step.self), ("StoreCheck", ControlMessage.StoreCheck.self),
         ("Upload", ControlMessage.StagedBodies.Upload.self),
         ("Uptime", ControlMessage.Uptime.self), ("Verification", ControlMessage.Verification.self),
-        ("Webhook", ControlMessage.Webhook.self),
+        ("Webhook", Webhook.self),
     ]
 
     /// Schemas of objects without a type of `ControlMessage`. The conformance tests check them by requests.
     private static let others: Set<String> = [
-        "Counts", "EditOne", "HostCounts", "Problem", "RetryOne",
+        "Counts", "EditOne", "HostCounts", "Problem", "RetryOne", "Send",
     ]
 
     @Test(arguments: messages.indices)
@@ -84,6 +84,14 @@ internal import Testing
         let (name, type) = Self.messages[index]
         let shape = try MessageShape(of: type)
         #expect(differences(document.schema(name), shape, at: name) == [])
+    }
+
+    /// Some members exclude each other, so that no message has all of them.
+    @Test func `the schema of a request to send has its members`() {
+        let schema = document.schema("Send")
+        let names = ControlMessage.Send.memberNames.map(\.snakeCase)
+        #expect(Set(schema["properties"]?.members.keys ?? [:].keys) == Set(names))
+        #expect(schema["required"]?.elements.map(\.string) == ["url"])
     }
 
     @Test func `every schema of an object is compared with a type`() {
@@ -158,7 +166,8 @@ internal import Testing
         #expect(values(property("Send", "durability")) == names(Durability.self))
         #expect(values(property("Send", "when_full")) == names(FullQueuePolicy.self))
         #expect(values(property("Send", "queue")) == names(ControlMessage.QueueMode.self))
-        #expect(values(property("Send", "interface_kinds")?["items"]) == names(InterfaceType.self))
+        let constraints = property("Send", "constraints")?["description"]?.string ?? ""
+        #expect(InterfaceType.allCases.allSatisfy { constraints.contains($0.rawValue) })
         #expect(values(property("History", "window")) == names(HistoryWindow.self))
         #expect(values(property("Problem", "class")) == names(ConnectionClass.self))
     }
