@@ -1,6 +1,7 @@
 package import ClientCore
 package import Foundation
 package import NetwatchEventLoop
+internal import NetwatchTransport
 
 /// One attempt to send a queued request. The client performs a single HTTP transfer: it follows no redirect, and does
 /// not retry after a failure.
@@ -112,4 +113,74 @@ package struct Attempt: Sendable {
     /// The time limit for the rest of the response after its status has arrived. The status alone decides the outcome,
     /// so the attempt must not occupy a slot for the sake of the body.
     package static let bodyTimeout: Duration = .seconds(10)
+}
+
+/// The request of a session that sends an attempt. The sender sets it before it waits for the response.
+package final class SentRequest: Sendable {
+    private let state = Lock<Request?>(nil)
+
+    package init() {}
+
+    package var request: Request? { state.withLock { $0 } }
+
+    package func set(_ request: Request) { state.withLock { $0 = request } }
+}
+
+/// The secrets that credentials, the session and its adapter added to an attempt.
+///
+/// The senders record them before the attempt is sent. An attempt that is sent twice, because its credential was
+/// refreshed, has the secrets of both. The outcome itself is not changed before it has been classified: rules for the
+/// response are evaluated for what the server sent.
+package final class AttemptSecrets: Sendable {
+    private struct State {
+        var secrets: Set<Redactor.Secret> = []
+        var isBodyEncoded = false
+    }
+
+    private let state = Lock(State())
+
+    func add(_ secrets: Set<Redactor.Secret>) {
+        state.withLock { $0.secrets.formUnion(secrets) }
+    }
+
+    /// Records that the response's body has a content coding, which nothing decodes.
+    func recordEncodedBody() {
+        state.withLock { $0.isBodyEncoded = true }
+    }
+
+    /// Removes the secrets that were recorded until now.
+    var redactor: Redactor {
+        let state = state.withLock { $0 }
+        return state.secrets.isEmpty ? .none : Redactor(state.secrets, isBodyEncoded: state.isBodyEncoded)
+    }
+}
+
+/// Where a credential that was added to an attempt may be sent. The sender checks it for every transfer, after
+/// everything that can change the request's URL.
+package struct CredentialPermit: Sendable {
+    /// The name of the credential.
+    package let name: String
+    private let origins: [OriginPattern]
+    /// The client's certificate and key, if they are the credential.
+    package let identity: ClientIdentity?
+
+    init(name: String, origins: [OriginPattern], identity: ClientIdentity? = nil) {
+        self.name = name
+        self.origins = origins
+        self.identity = identity
+    }
+
+    func permits(_ origin: TransferOrigin) -> Bool { origins.contains { $0.matches(origin) } }
+
+    /// The reason to withhold a request to an origin that the credential does not list.
+    ///
+    /// - Parameter origin: `nil` if the URL has none.
+    func refusal(of origin: TransferOrigin?) -> WithheldReason {
+        let place = origin.map { "`\($0)`" } ?? "this URL"
+        let list = origins.map { "\($0)" }.joined(separator: ", ")
+        return WithheldReason(
+            .change,
+            "the credential `\(name)` must not be sent to \(place); accepted: \(list)"
+        )
+    }
 }

@@ -1,3 +1,6 @@
+internal import Dispatch
+internal import Glibc
+
 // Calls that wait until a request has finished; see ``CompletionWaiters``.
 
 extension OfflineQueue {
@@ -86,5 +89,91 @@ extension OfflineQueue {
 
     private func completionTimerFired() {
         setCompletionTimer(completionWaiters.timerFired(at: .now))
+    }
+}
+
+/// Watches: the states of the gates that the scheduler wants to know.
+extension OfflineQueue {
+    /// A watch of an endpoint's gate.
+    struct EndpointWatch {
+        /// A number that no other watch has. States of earlier watches of the endpoint are ignored.
+        let number: UInt64
+        /// `nil` if the state never changes.
+        let watch: (any GateWatch)?
+
+        func end() { watch?.cancel() }
+    }
+
+    func watch(_ endpoint: Endpoint) {
+        lastWatch += 1
+        let watch = gate.watch(endpoint) { [gateChanges, number = lastWatch] state in
+            gateChanges.post(GateChanges.Change(endpoint: endpoint, watch: number, state: state))
+        }
+        watches[endpoint] = EndpointWatch(number: lastWatch, watch: watch)
+    }
+
+    /// Passes the states of all gates to the scheduler, until the queue stops.
+    func followGates() async {
+        while phase == .running {
+            let changes = await gateChanges.next()
+            guard !changes.isEmpty else { return }
+            for change in changes { gateChanged(change) }
+        }
+    }
+
+    private func gateChanged(_ change: GateChanges.Change) {
+        guard phase == .running, watches[change.endpoint]?.number == change.watch else { return }
+        handle(.gate(change.endpoint, change.state))
+    }
+}
+
+/// Probes by others that show which servers respond.
+extension OfflineQueue {
+    /// Ends the delays of requests to origins to which a probe has succeeded, if their last attempts got no response.
+    ///
+    /// Such delays are pointless when the server responds again. Other delays continue, such as those by `Retry-After`.
+    package func probeSucceeded(_ origins: [Origin]) {
+        guard phase == .running, scheduler.awaitsResponse(of: origins) else { return }
+        handle(.probeSucceeded(origins))
+    }
+}
+
+extension OfflineQueue {
+    /// Returns whether a directory has no database file although it contains the spool or the log of a queue. Such a
+    /// directory cannot be opened, because a new database would hide the loss of the requests. Blocks.
+    ///
+    /// - Parameter path: The queue's directory.
+    package static func hasLostDatabase(directory path: String) -> Bool {
+        QueueDirectory.hasLostDatabase(path)
+    }
+
+    /// Checks the log, the structure and the counters of a store that no process has open, like
+    /// ``setAside(directory:evenIfSound:encryptionKeyFile:)``. Changes no data and no permissions.
+    ///
+    /// - Parameters:
+    ///   - path: The queue's directory, which must exist.
+    ///   - limits: The limits of the queue, which determine whether the disk is full.
+    ///   - encryptionKeyFile: The path of the keys of an encrypted queue, which are checked, too. `nil` for none.
+    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`, `storeUnusable` for a
+    ///   database of another program or of a newer netwatch, `encryptionKeyUnusable`.
+    package static func examineStore(
+        directory path: String,
+        limits: QueueLimits,
+        encryptionKeyFile: String?
+    ) async throws -> StoreExamination {
+        _ = try await keys(in: encryptionKeyFile)
+        let directory = try await DispatchQueue.global().run { () throws(QueueError) in
+            try QueueDirectory(existing: path)
+        }
+        defer { directory.release() }
+        let (isNew, noted) = await DispatchQueue.global().run {
+            (access(directory.databasePath, F_OK) != 0, directory.damage.text)
+        }
+        var damage = noted
+        if damage == nil, !isNew { damage = try await SetAside(directory).diagnosis() }
+        return await DispatchQueue.global().run { [damage] in
+            let space = FileSystem.space(at: directory.path)
+            return StoreExamination(of: directory, damage: damage, limits: limits, space: space)
+        }
     }
 }

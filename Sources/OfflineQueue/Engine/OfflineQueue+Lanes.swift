@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import NetwatchEventLoop
 
 /// Lanes: the scheduler is notified of their changes, and reads them from the store.
@@ -109,5 +110,110 @@ extension OfflineQueue {
 extension Scheduler.LaneInfo {
     fileprivate init(_ lane: LaneRecord, now: Moment) {
         self.init(id: lane.id, key: lane.key, notBefore: lane.notBefore.map { now + $0 })
+    }
+}
+
+extension OfflineQueue {
+    /// Checks the whole queue without changing it or delaying writers.
+    ///
+    /// It checks the structure of the database, the stored counts of requests and bytes, each unfinished or dead
+    /// request, and the complete content of its body. Encrypted requests are decrypted. Without their key, only the
+    /// existence and the size of their bodies are checked.
+    ///
+    /// A body of up to 64 KiB is stored in the database. If it is not encrypted, it is checked by its SHA-256, or only
+    /// by its length if an earlier version stored it without a SHA-256. The SHA-256 reveals faults of the disk, but not
+    /// deliberate changes: a person who can write to the database can also replace the SHA-256.
+    ///
+    /// The result replaces the findings of ``scan``.
+    ///
+    /// - Throws: ``QueueError`` of the store. `CancellationError` if the task is cancelled or the queue stops.
+    public nonisolated func verify() async throws -> QueueVerification {
+        let report = try await store.archive.inspect()
+        scanner.replaceFindings(with: report)
+        return report
+    }
+
+    /// Checks the structure of the database for a limited time, without its rows and the bodies in the spool. Delays no
+    /// writer.
+    ///
+    /// - Parameter limit: The time after which the check ends.
+    /// - Throws: ``QueueError`` of the store. `CancellationError` if the queue stops.
+    package nonisolated func quickCheck(within limit: Duration) async throws -> QuickCheck {
+        try await store.archive.quickCheck(within: limit)
+    }
+
+    /// What the scans of the store have found, also those before the last restart; see ``Configuration/scanInterval``.
+    public nonisolated var scan: QueueScan { scanner.scan }
+
+    /// Checks the database's log before a queue is opened, because opening the queue would drop damaged commits.
+    ///
+    /// Does nothing if a process has the queue open.
+    ///
+    /// - Parameter path: The queue's directory.
+    /// - Throws: ``QueueError``: `directoryUnusable`, `storeUnusable` if the log is damaged, `storeUnavailable`.
+    package static func checkLeftoverLog(directory path: String) async throws {
+        try await DispatchQueue.global().run {
+            let directory: QueueDirectory
+            do throws(QueueError) { directory = try QueueDirectory(path: path) } catch {
+                if error.code == .alreadyOwned { return }
+                throw error
+            }
+            defer { directory.release() }
+            // Damage is recorded. Opening the queue reports it.
+            if directory.isDatabaseLost { return }
+            do throws(StoreFault) {
+                if let damage = try QueueDatabase.leftoverLog(of: directory.databasePath)?.damage {
+                    throw .damaged(damage)
+                }
+            } catch {
+                throw error.error(path: directory.databasePath)
+            }
+        }
+    }
+}
+
+/// A request of this queue whose response a caller of this process waits for. Its attempts keep more of the response
+/// than the store does.
+struct AwaitedResponse {
+    /// How the request ended, if an attempt of this process ended it.
+    struct Conclusion: Sendable {
+        let verdict: Verdict
+        let response: RecordedResponse?
+    }
+
+    /// The maximum number of body bytes that the caller accepts.
+    let limit: Int
+    var conclusion: Conclusion?
+}
+
+extension OfflineQueue {
+    /// Whether the queue still writes, so that stored requests can finish in this process.
+    var isOpen: Bool { phase != .stopped && !hasFailed }
+
+    /// Keeps the response to a request for ``takeResponse(to:)``. Must be called before the request is enqueued.
+    func expectResponse(to id: String, upTo limit: Int) {
+        awaitedResponses[id] = AwaitedResponse(limit: limit)
+    }
+
+    /// Returns how the request ended, if an attempt of this process ended it, and forgets the request.
+    func takeResponse(to id: String) -> AwaitedResponse.Conclusion? {
+        awaitedResponses.removeValue(forKey: id)?.conclusion
+    }
+
+    /// Drops a kept response whose outcome could not be stored.
+    func dropResponse(to id: String) {
+        awaitedResponses[id]?.conclusion = nil
+    }
+
+    func keepResponse(to id: String, _ verdict: Verdict, _ outcome: AttemptOutcome?) {
+        guard let limit = awaitedResponses[id]?.limit else { return }
+        switch verdict {
+        case .delivered, .dead:
+            awaitedResponses[id]?.conclusion = AwaitedResponse.Conclusion(
+                verdict: verdict,
+                response: outcome?.response(upTo: limit)
+            )
+        case .retry, .held: break
+        }
     }
 }
