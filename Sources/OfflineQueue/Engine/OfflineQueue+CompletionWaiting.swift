@@ -1,6 +1,3 @@
-internal import Dispatch
-internal import Glibc
-
 // Calls that wait until a request has finished; see ``CompletionWaiters``.
 
 extension OfflineQueue {
@@ -92,88 +89,48 @@ extension OfflineQueue {
     }
 }
 
-/// Watches: the states of the gates that the scheduler wants to know.
-extension OfflineQueue {
-    /// A watch of an endpoint's gate.
-    struct EndpointWatch {
-        /// A number that no other watch has. States of earlier watches of the endpoint are ignored.
-        let number: UInt64
-        /// `nil` if the state never changes.
-        let watch: (any GateWatch)?
-
-        func end() { watch?.cancel() }
+/// A request of this queue whose response a caller of this process waits for. Its attempts keep more of the response
+/// than the store does.
+struct AwaitedResponse {
+    /// How the request ended, if an attempt of this process ended it.
+    struct Conclusion: Sendable {
+        let verdict: Verdict
+        let response: RecordedResponse?
     }
 
-    func watch(_ endpoint: Endpoint) {
-        lastWatch += 1
-        let watch = gate.watch(endpoint) { [gateChanges, number = lastWatch] state in
-            gateChanges.post(GateChanges.Change(endpoint: endpoint, watch: number, state: state))
-        }
-        watches[endpoint] = EndpointWatch(number: lastWatch, watch: watch)
-    }
-
-    /// Passes the states of all gates to the scheduler, until the queue stops.
-    func followGates() async {
-        while phase == .running {
-            let changes = await gateChanges.next()
-            guard !changes.isEmpty else { return }
-            for change in changes { gateChanged(change) }
-        }
-    }
-
-    private func gateChanged(_ change: GateChanges.Change) {
-        guard phase == .running, watches[change.endpoint]?.number == change.watch else { return }
-        handle(.gate(change.endpoint, change.state))
-    }
-}
-
-/// Probes by others that show which servers respond.
-extension OfflineQueue {
-    /// Ends the delays of requests to origins to which a probe has succeeded, if their last attempts got no response.
-    ///
-    /// Such delays are pointless when the server responds again. Other delays continue, such as those by `Retry-After`.
-    package func probeSucceeded(_ origins: [Origin]) {
-        guard phase == .running, scheduler.awaitsResponse(of: origins) else { return }
-        handle(.probeSucceeded(origins))
-    }
+    /// The maximum number of body bytes that the caller accepts.
+    let limit: Int
+    var conclusion: Conclusion?
 }
 
 extension OfflineQueue {
-    /// Returns whether a directory has no database file although it contains the spool or the log of a queue. Such a
-    /// directory cannot be opened, because a new database would hide the loss of the requests. Blocks.
-    ///
-    /// - Parameter path: The queue's directory.
-    package static func hasLostDatabase(directory path: String) -> Bool {
-        QueueDirectory.hasLostDatabase(path)
+    /// Whether the queue still writes, so that stored requests can finish in this process.
+    var isOpen: Bool { phase != .stopped && !hasFailed }
+
+    /// Keeps the response to a request for ``takeResponse(to:)``. Must be called before the request is enqueued.
+    func expectResponse(to id: String, upTo limit: Int) {
+        awaitedResponses[id] = AwaitedResponse(limit: limit)
     }
 
-    /// Checks the log, the structure and the counters of a store that no process has open, like
-    /// ``setAside(directory:evenIfSound:encryptionKeyFile:)``. Changes no data and no permissions.
-    ///
-    /// - Parameters:
-    ///   - path: The queue's directory, which must exist.
-    ///   - limits: The limits of the queue, which determine whether the disk is full.
-    ///   - encryptionKeyFile: The path of the keys of an encrypted queue, which are checked, too. `nil` for none.
-    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`, `storeUnusable` for a
-    ///   database of another program or of a newer netwatch, `encryptionKeyUnusable`.
-    package static func examineStore(
-        directory path: String,
-        limits: QueueLimits,
-        encryptionKeyFile: String?
-    ) async throws -> StoreExamination {
-        _ = try await keys(in: encryptionKeyFile)
-        let directory = try await DispatchQueue.global().run { () throws(QueueError) in
-            try QueueDirectory(existing: path)
-        }
-        defer { directory.release() }
-        let (isNew, noted) = await DispatchQueue.global().run {
-            (access(directory.databasePath, F_OK) != 0, directory.damage.text)
-        }
-        var damage = noted
-        if damage == nil, !isNew { damage = try await SetAside(directory).diagnosis() }
-        return await DispatchQueue.global().run { [damage] in
-            let space = FileSystem.space(at: directory.path)
-            return StoreExamination(of: directory, damage: damage, limits: limits, space: space)
+    /// Returns how the request ended, if an attempt of this process ended it, and forgets the request.
+    func takeResponse(to id: String) -> AwaitedResponse.Conclusion? {
+        awaitedResponses.removeValue(forKey: id)?.conclusion
+    }
+
+    /// Drops a kept response whose outcome could not be stored.
+    func dropResponse(to id: String) {
+        awaitedResponses[id]?.conclusion = nil
+    }
+
+    func keepResponse(to id: String, _ verdict: Verdict, _ outcome: AttemptOutcome?) {
+        guard let limit = awaitedResponses[id]?.limit else { return }
+        switch verdict {
+        case .delivered, .dead:
+            awaitedResponses[id]?.conclusion = AwaitedResponse.Conclusion(
+                verdict: verdict,
+                response: outcome?.response(upTo: limit)
+            )
+        case .retry, .held: break
         }
     }
 }

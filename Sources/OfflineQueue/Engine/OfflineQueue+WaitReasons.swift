@@ -82,82 +82,48 @@ extension QueuedReason {
     }
 }
 
-/// Edits of all requests that match a filter.
-///
-/// Each edit is one transaction: if the store fails, no request is edited. The edit needs 8 bytes of memory for each
-/// request. Other calls that write wait until the transaction ends, about 10 to 30 s for a million requests.
+/// Watches: the states of the gates that the scheduler wants to know.
 extension OfflineQueue {
-    /// Cancels all matching requests in the same way as ``cancel(_:)``.
-    ///
-    /// - Parameter filter: The requests to cancel. If `states` is `nil`: all unfinished requests.
-    /// - Throws: ``QueueError`` of the store.
-    public func cancel(matching filter: RequestFilter) async throws -> FilteredEditResult {
-        try await edit(.cancel, matching: filter)
+    /// A watch of an endpoint's gate.
+    struct EndpointWatch {
+        /// A number that no other watch has. States of earlier watches of the endpoint are ignored.
+        let number: UInt64
+        /// `nil` if the state never changes.
+        let watch: (any GateWatch)?
+
+        func end() { watch?.cancel() }
     }
 
-    /// Holds all matching requests in the same way as ``hold(_:)``.
-    ///
-    /// - Parameter filter: The requests to hold. If `states` is `nil`: `pending`, `blocked` and `inflight` requests.
-    /// - Throws: ``QueueError`` of the store.
-    public func hold(matching filter: RequestFilter) async throws -> FilteredEditResult {
-        try await edit(.hold, matching: filter)
-    }
-
-    /// Releases all matching requests in the same way as ``release(_:)``.
-    ///
-    /// - Parameter filter: The requests to release. If `states` is `nil`: `held` requests.
-    /// - Throws: ``QueueError`` of the store.
-    public func release(matching filter: RequestFilter) async throws -> FilteredEditResult {
-        try await edit(.release, matching: filter)
-    }
-
-    /// Retries all matching requests in the same way as ``retry(_:newKey:)``.
-    ///
-    /// ```swift
-    /// let result = try await queue.retry(matching: RequestFilter(states: [.dead], host: "example.com"))
-    /// print("\(result.done) requests are tried again")
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - filter: The requests to retry. If `states` is `nil`: `held` and `dead` requests.
-    ///   - newKey: Whether each request gets a new idempotency key. Default `false`.
-    /// - Throws: ``QueueError`` of the store.
-    public func retry(matching filter: RequestFilter, newKey: Bool = false) async throws -> FilteredEditResult
-    {
-        try await edit(.retry(newKey: newKey), matching: filter)
-    }
-
-    /// Applies an edit to all matching requests.
-    ///
-    /// - Parameters:
-    ///   - edit: The edit.
-    ///   - filter: The requests to edit. If `states` is `nil`, the edit determines the states.
-    ///   - isDryRun: Whether the requests are only counted, not edited. Default `false`.
-    package func edit(
-        _ edit: QueueEdit,
-        matching filter: RequestFilter,
-        isDryRun: Bool = false
-    ) async throws -> FilteredEditResult {
-        var filter = filter
-        filter.states = filter.states ?? edit.defaultStates
-        let edited = try await reporting { [filter] in
-            try await store.edit(edit, matching: filter, isDryRun: isDryRun)
+    func watch(_ endpoint: Endpoint) {
+        lastWatch += 1
+        let watch = gate.watch(endpoint) { [gateChanges, number = lastWatch] state in
+            gateChanges.post(GateChanges.Change(endpoint: endpoint, watch: number, state: state))
         }
-        guard !isDryRun else { return edited.result }
-        for sequence in edited.cancelledInFlight { inflight[sequence]?.transfer.cancel() }
-        await self.edited()
-        return edited.result
+        watches[endpoint] = EndpointWatch(number: lastWatch, watch: watch)
+    }
+
+    /// Passes the states of all gates to the scheduler, until the queue stops.
+    func followGates() async {
+        while phase == .running {
+            let changes = await gateChanges.next()
+            guard !changes.isEmpty else { return }
+            for change in changes { gateChanged(change) }
+        }
+    }
+
+    private func gateChanged(_ change: GateChanges.Change) {
+        guard phase == .running, watches[change.endpoint]?.number == change.watch else { return }
+        handle(.gate(change.endpoint, change.state))
     }
 }
 
-extension QueueEdit {
-    /// The states of the requests that the edit applies to if the filter has none.
-    fileprivate var defaultStates: Set<QueuedRequest.State> {
-        switch self {
-        case .cancel, .withdraw: [.pending, .blocked, .inflight, .held]
-        case .hold: [.pending, .blocked, .inflight]
-        case .release: [.held]
-        case .retry: [.held, .dead]
-        }
+/// Probes by others that show which servers respond.
+extension OfflineQueue {
+    /// Ends the delays of requests to origins to which a probe has succeeded, if their last attempts got no response.
+    ///
+    /// Such delays are pointless when the server responds again. Other delays continue, such as those by `Retry-After`.
+    package func probeSucceeded(_ origins: [Origin]) {
+        guard phase == .running, scheduler.awaitsResponse(of: origins) else { return }
+        handle(.probeSucceeded(origins))
     }
 }

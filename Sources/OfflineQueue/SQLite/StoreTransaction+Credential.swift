@@ -1,5 +1,4 @@
 internal import ClientCore
-internal import Foundation
 internal import GRDB
 
 /// Changes the credentials of requests, and releases requests that are held because of their credential.
@@ -91,90 +90,118 @@ extension StoreTransaction {
     }
 }
 
-/// Reads the rows of an export.
+/// Releases requests that a server rejected because of their credential, although the credential has not changed.
 extension StoreTransaction {
-    /// The maximum number of rows in one page, even if they are small.
-    private static let longestPage = 512
+    /// A lane whose requests may be tried.
+    private struct Candidate {
+        let id: Int64
+        let isParallel: Bool
+        let isPaused: Bool
 
-    func archivedRows(after cursor: ExportCursor, bytes: Int) throws -> [ArchivedRow] {
-        let sql =
-            switch cursor.part {
-            case .waiting: Self.waitingRows
-            case .dead: Self.deadRows
+        init(row: StoredRow) throws {
+            id = try row["id"]
+            isParallel = try row["mode"] == LaneKey.Mode.parallel.rawValue
+            isPaused = try row["is_paused"]
+        }
+    }
+
+    /// Releases the next request of a scope. Its attempt shows whether the server accepts the credential now.
+    ///
+    /// - Parameter last: The request that was released before. While it waits or is in flight, no other of its lane is
+    ///   released. It may wait for long, for example for a constraint that the requests of other lanes do not have.
+    mutating func releaseNext(of scope: CredentialScope, after last: HeldPlace?) throws -> ReleasedRequests {
+        let lanes = try lanes(of: scope.origin)
+        let tried = try last.flatMap { try isTried($0) ? $0.lane : nil }
+        for (lane, after) in Self.turns(lanes, after: last) where !lane.isPaused && lane.id != tried {
+            let found = try row(
+                StoreStatements.nextRejected,
+                [
+                    "lane": lane.id, "after": after, "credential": scope.credential,
+                    "parallel": lane.isParallel,
+                ]
+            )
+            if let found { return .some(last: try releaseRejected(found)) }
+        }
+        if tried != nil { return .waiting }
+        for lane in lanes where lane.isPaused {
+            if try !rejected(scope, inLane: lane.id, after: 0, limit: 1).isEmpty { return .waiting }
+        }
+        return .none
+    }
+
+    /// Returns whether a request that was released may still be sent, so that its attempt has not ended.
+    private func isTried(_ place: HeldPlace) throws -> Bool {
+        guard let request = try request(place.sequence) else { return false }
+        return switch request.state.phase {
+        case .pending, .inflight: try lane(request.lane)?.isPaused == false
+        case .staging, .blocked, .held, .finished: false
+        }
+    }
+
+    /// Returns the lanes, each with the row number after which its next request is searched: the rest of the lane of the
+    /// last request, the other lanes in turn, and at the end the lane of the last request from its beginning.
+    private static func turns(_ lanes: [Candidate], after last: HeldPlace?) -> [(Candidate, after: Int64)] {
+        guard let last else { return lanes.map { ($0, 0) } }
+        let rest = lanes.filter { $0.id == last.lane }.map { ($0, after: last.sequence) }
+        let others = lanes.filter { $0.id > last.lane } + lanes.filter { $0.id <= last.lane }
+        return rest + others.map { ($0, 0) }
+    }
+
+    /// Releases all requests of a scope, in several transactions.
+    ///
+    /// - Parameter place: The place of the last released request.
+    /// - Returns: The place of the last released request of this transaction; `nil` if there are no more.
+    mutating func releaseRequests(of scope: CredentialScope, after place: HeldPlace) throws -> HeldPlace? {
+        var (last, count) = (place, 0)
+        for lane in try lanes(of: scope.origin) where lane.id >= place.lane && count < Self.releasedAtOnce {
+            let after = lane.id == place.lane ? place.sequence : 0
+            let limit = Self.releasedAtOnce - count
+            for row in try rejected(scope, inLane: lane.id, after: after, limit: limit) {
+                last = try releaseRejected(row)
+                count += 1
             }
-        let found = try self.cursor(sql, ["after": cursor.position, "limit": Self.longestPage])
-        var (rows, size, last): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
-        while size < bytes, let row = try found.next() {
-            size += row.approximateSize
-            last = try row.place("position", after: last)
-            rows.append(archived(row, ExportCursor(part: cursor.part, position: last)))
         }
-        return rows
+        return count == 0 ? nil : last
     }
 
-    private static let waitingRows = """
-        SELECT \(ArchivedRequest.columns(of: "request")), seq AS position, label, mode, bytes
-        FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
-        WHERE seq > :after ORDER BY seq LIMIT :limit
-        """
-
-    private static let deadRows = """
-        SELECT \(ArchivedRequest.columns(of: "history")), position, label, mode, bytes FROM history LEFT JOIN body USING (seq)
-        WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
-        """
-
-    private func archived(_ row: StoredRow, _ cursor: ExportCursor) -> ArchivedRow {
-        let id = (try? row["id"]) ?? "number \(cursor.position)"
-        do {
-            let row = try opened(row)
-            let content = try RequestContent(row)
-            var request = try ArchivedRequest(row, content).withoutSecrets()
-            let body = try StoredBody(whole: row, content.digest)
-            try addDependencies(to: &request, at: try row["seq"])
-            request.body = try ArchivedRequest.Body(body)
-            _ = try request.validated()
-            return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
-        } catch {
-            return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
+    /// Releases the first request of each of the next lanes, whatever its credential is.
+    mutating func releaseNext(afterLane last: Int64) throws -> ReleasedRequests {
+        let lanes = try rows(
+            StoreStatements.lanesWithRejected,
+            ["after": last, "limit": Self.releasedAtOnce]
+        ).map(Candidate.init(row:))
+        guard let end = lanes.last else { return .none }
+        for lane in lanes where !lane.isPaused {
+            let arguments: StatementArguments = ["lane": lane.id, "after": 0, "parallel": lane.isParallel]
+            if let found = try row(StoreStatements.firstRejected, arguments) {
+                _ = try releaseRejected(found)
+            }
         }
+        return .some(last: HeldPlace(lane: end.id, sequence: 0))
     }
 
-    /// Adds the dependencies of a request. If it would wait for itself because of them, it is held instead, because an
-    /// import refuses cycles.
-    private func addDependencies(to request: inout ArchivedRequest, at sequence: Int64) throws(QueueError) {
-        guard request.mayWaitForOthers else { return }
-        do {
-            let found = try rows(StoreStatements.dependencies, [sequence])
-            request.after = try found.map { try $0["id"] }
-            let later = try found.map { try $0["on_seq"] as Int64 }.filter { $0 > sequence }
-            guard let cycle = try database.cycle(of: sequence, dependingOn: later) else { return }
-            request.holdWithoutDependencies(.dependency, cycle)
-        } catch {
-            throw QueueError(.storeUnusable, "the request's dependencies cannot be read: \(error)")
-        }
+    private func lanes(of origin: Origin) throws -> [Candidate] {
+        try rows(
+            StoreStatements.lanesOfOrigin,
+            ["scheme": origin.scheme, "host": origin.host, "port": origin.port]
+        ).map(Candidate.init(row:))
     }
 
-    func known(_ ids: [String]) throws -> Set<String> {
-        try Set(ids.filter { try isKnown($0) })
-    }
-
-    func availableCapacity() throws -> AvailableCapacity {
-        let (limit, load) = (settings.limits, try row(StoreStatements.load)!)
-        return AvailableCapacity(
-            requests: max(0, limit.requests - (try load["requests"])),
-            bytes: max(0, limit.bytes - (try load["bytes"])),
-            diskBytes: try availableDiskSpace().map { max(0, $0.free - $0.reserve) } ?? .max
+    private func rejected(
+        _ scope: CredentialScope,
+        inLane lane: Int64,
+        after: Int64,
+        limit: Int
+    ) throws -> [StoredRow] {
+        try rows(
+            StoreStatements.rejectedWithCredential,
+            ["lane": lane, "after": after, "credential": scope.credential, "limit": limit]
         )
     }
-}
 
-extension ArchivedRequest.Body {
-    init?(_ body: StoredBody) throws(QueueError) {
-        switch body {
-        case .none, .unreadable, .changed, .gone: return nil
-        case .spooled(let file): self.init(bytes: file.size, sha256: file.digest.description)
-        case .inline(let data):
-            self.init(bytes: Int64(data.count), sha256: try SHA256.digest(of: data).description)
-        }
+    private mutating func releaseRejected(_ row: StoredRow) throws -> HeldPlace {
+        let request = try StoredRequest(row: row)
+        try release(request, [.auth])
+        return HeldPlace(lane: request.lane, sequence: request.sequence)
     }
 }
