@@ -8,8 +8,7 @@ extension OfflineQueue {
     /// request, and the complete content of its body. Encrypted requests are decrypted. Without their key, only the
     /// existence and the size of their bodies are checked.
     ///
-    /// A body of up to 64 KiB is stored in the database. If it is not encrypted, it is checked by its SHA-256, or only
-    /// by its length if an earlier version stored it without a SHA-256. The SHA-256 reveals faults of the disk, but not
+    /// A body is checked by its SHA-256. If the request is not encrypted, the SHA-256 reveals faults of the disk, but not
     /// deliberate changes: a person who can write to the database can also replace the SHA-256.
     ///
     /// The result replaces the findings of ``scan``.

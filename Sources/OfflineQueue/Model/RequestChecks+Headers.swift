@@ -56,7 +56,7 @@ extension RequestChecks {
     static func checkHeaderName(_ name: String, for purpose: Purpose = .store) throws(QueueError) {
         if let fault = HTTPRequestRules.fault(ofHeaderName: name) { throw QueueError(.invalidHeader, fault) }
         let key = name.lowercased()
-        // Versions before 5 accepted the fields that are not in `standard`, so an import accepts them, too.
+        // Development versions accepted the fields that are not in `standard`, so an import accepts them, too.
         let secrets = purpose == .import ? SecretHeaderFields.standard : SecretHeaderFields.request
         if secrets.contains(key) {
             guard purpose != .send else { return }

@@ -78,7 +78,7 @@ package enum RequestChecks {
     private static func checkMethod(of request: QueueRequest, for purpose: Purpose) throws(QueueError) {
         let method = request.method
         let isSendable = HTTPRequestRules.fault(ofMethod: method) == nil
-        // Older versions accepted `connect`.
+        // Development versions accepted `connect`.
         guard isSendable || purpose == .import && HTTPToken.isValid(method) && method != "CONNECT" else {
             throw QueueError(.invalidMethod, HTTPRequestRules.refusal(ofMethod: method))
         }

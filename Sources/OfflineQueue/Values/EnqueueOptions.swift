@@ -215,7 +215,8 @@ struct StoredOptions: Hashable, Codable {
             self = try QueueJSON.decoder.decode(StoredOptions.self, from: Data(text.utf8))
         } catch {
             let reason = QueueJSON.reason(error)
-            throw QueueError(.storeUnusable, "the options \(quoted(text)) cannot be read: \(reason)")
+            // The text is not quoted: the URL of a webhook may contain a secret.
+            throw QueueError(.storeUnusable, "the stored options cannot be read: \(reason)")
         }
     }
 

@@ -16,8 +16,7 @@ public struct LaneClosure: Hashable, Sendable {
 
     /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush(host:lane:)`` opens the lane earlier.
     public let until: Date
-    /// The status of the response with `Retry-After`: 429 or 503. `nil` for other causes, or if an older version of
-    /// netwatch recorded the closure.
+    /// The status of the response with `Retry-After`: 429 or 503. `nil` for other causes.
     public let status: Int?
     /// The cause of the closure.
     public let cause: Cause

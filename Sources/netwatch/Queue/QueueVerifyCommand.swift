@@ -17,9 +17,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             would drop what cannot be read. Opening the store writes to its files, so they must be writable: copy \
             a backup before you check it, if it must not change.
 
-            The content of every body is checked. Exception: a body of up to 64 KiB that an earlier version \
-            stored without its SHA-256; only its length is checked. Encrypted requests are decrypted. Without \
-            their key, only the existence and the size of their bodies are checked.
+            The content of every body is checked. Encrypted requests are decrypted. Without their key, only the \
+            existence and the size of their bodies are checked.
 
             --set-aside is for a damaged database, while no service is running. It checks the database with its \
             counters, and not the bodies. If the database is damaged or missing, it moves the store to a new directory within the \
