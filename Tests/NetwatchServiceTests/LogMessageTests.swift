@@ -35,7 +35,7 @@ struct LogMessageTests {
 
     /// The properties and functions whose texts the service logs as warnings.
     private static let origins = [
-        ("Sources/OfflineQueue/Database/LogReport.swift", "var note: String?"),
+        ("Sources/OfflineQueue/Database/LogFile.swift", "var note: String?"),
         ("Sources/OfflineQueue/SQLite/SQLiteQueueStore.swift", "func missingKeys("),
         ("Sources/OfflineQueue/Encryption/Sealer.swift", "func requireUnlocked("),
         ("Sources/OfflineQueue/Engine/OfflineQueue+BackgroundTasks.swift", "func checkDisk("),

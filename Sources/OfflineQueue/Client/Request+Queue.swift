@@ -1,5 +1,7 @@
 public import ClientCore
 public import Dispatch
+internal import Foundation
+public import FoundationNetworking
 
 extension DataRequest {
     /// Stores the request in a queue if it fails because its host cannot be reached, and finishes it with the response
@@ -84,6 +86,131 @@ extension Request {
         return whenQueued { report in
             guard let receipt = report as? Receipt else { return }
             queue.async { handler(receipt) }
+        }
+    }
+}
+
+extension SessionManager {
+    /// Stores requests of this session in a queue if they fail because their host cannot be reached; see
+    /// ``ClientCore/DataRequest/queueIfOffline(_:_:)``. Downloads to files are not stored.
+    ///
+    /// ```swift
+    /// session.queuesFailedRequests(in: queue) { urlRequest in urlRequest.httpMethod != "GET" }
+    /// ```
+    ///
+    /// Each request that is created after this call gets an idempotency key before it is first sent, if its method is
+    /// not idempotent and it has no key. All attempts of a request carry the same key.
+    ///
+    /// A queue's own attempts are never stored again, so this session may also be the queue's session. Then the stored
+    /// requests are sent with this session's adapter, cookies and trust policies.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue; `nil` to store no more requests. The session does not retain it.
+    ///   - options: The failures to take over, and the options for storing.
+    ///   - matches: Returns whether a request, as it was before adaptation, is stored. Called on the request's own
+    ///     queue. Default: every request is.
+    @preconcurrency
+    public func queuesFailedRequests(
+        in queue: OfflineQueue?,
+        options: OfflineOptions = OfflineOptions(),
+        matching matches: @escaping @Sendable (URLRequest) -> Bool = { _ in true }
+    ) {
+        guard failedRequestOwner?.takesUnsentRequests != true else { return }
+        failedRequestOwner = queue.map { QueueOwner($0, options, .failed(matching: matches)) }
+    }
+
+    /// Returns a session whose requests are stored in a queue before they are sent, and then sent by the queue.
+    ///
+    /// ```swift
+    /// // Retain the session, for example in a property.
+    /// let session = SessionManager.background(queue: queue, options: EnqueueOptions(isFIFO: true))
+    /// session.request("https://example.com/orders", method: .post, parameters: ["product": 17])
+    ///     .validate()
+    ///     .responseData { print($0.result) }
+    /// ```
+    ///
+    /// It is similar to a background session on Apple's platforms: a request survives the end of the process. Its
+    /// handlers are called as ``ClientCore/DataRequest/queueIfOffline(_:_:)`` describes. An adapter of the returned
+    /// session can reject a request, but the queue sends the request with the adapter and the trust policies of the
+    /// queue's own session, and repeats it by its own rules. Downloads to files fail with a ``QueueError``.
+    ///
+    /// Requests whose bodies are in memory or in a file are stored in the order in which they were created. The order
+    /// is not kept by a session that has event monitors or an interceptor, or does not start its requests immediately.
+    ///
+    /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)`` has no effect on the returned session.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue. The session does not retain it. After the queue has been stopped, requests fail with
+    ///     ``QueueError/Code/stopped``.
+    ///   - options: The options with which each request is stored.
+    public static func background(
+        queue: OfflineQueue,
+        options: EnqueueOptions = EnqueueOptions()
+    ) -> SessionManager {
+        let session = SessionManager.bare()
+        session.failedRequestOwner = QueueOwner(queue, OfflineOptions(options), .unsent)
+        return session
+    }
+}
+
+extension QueueRequest {
+    /// Creates a queue's request from a `URLRequest`, with its method, URL, header fields and `httpBody`.
+    ///
+    /// The cache policy, the timeout and other properties for `URLSession` have no counterpart. `Content-Length` is
+    /// omitted, because the client sets it.
+    ///
+    /// - Throws: ``QueueError``: `invalidURL` if the request has no URL, `bodyUnavailable` if it has a body stream,
+    ///   `invalidOption` if its cache policy is `returnCacheDataDontLoad`, which forbids sending it. A stream can be
+    ///   read only once; upload it with ``OfflineQueue/appendToBody(_:_:at:for:)`` instead.
+    public init(_ request: URLRequest) throws(QueueError) {
+        guard request.httpBodyStream == nil else {
+            throw QueueError(
+                .bodyUnavailable,
+                "the request has a body stream, which cannot be stored; set `httpBody` instead"
+            )
+        }
+        try self.init(request, body: .data(request.httpBody ?? Data()))
+    }
+
+    /// Creates a queue's request from a `URLRequest`, with another body.
+    init(_ request: URLRequest, body: Body) throws(QueueError) {
+        guard let url = request.url else { throw QueueError(.invalidURL, "the request has no URL") }
+        guard request.cachePolicy != .returnCacheDataDontLoad else {
+            let words = "the cache policy `returnCacheDataDontLoad` forbids sending the request"
+            throw QueueError(.invalidOption, words)
+        }
+        let fields = request.allHTTPHeaderFields ?? [:]
+        self.init(
+            method: request.httpMethod ?? "GET",
+            url: url.absoluteString,
+            headers: fields.filter { $0.key.lowercased() != "content-length" }
+                .sorted { $0.key < $1.key }
+                .map { Header(name: $0.key, value: $0.value) },
+            body: body
+        )
+    }
+}
+
+extension URLRequest {
+    /// Creates a `URLRequest` from a queue's request. Fields of the same name are joined with a comma.
+    ///
+    /// - Throws: ``QueueError``: `invalidURL` if Foundation does not accept the URL, `bodyUnavailable` if the body is
+    ///   an upload of a queue, `bodyFileUnusable` if the body's file cannot be read.
+    public init(_ request: QueueRequest) throws(QueueError) {
+        try self.init(method: request.method, url: request.url, headers: request.headers, body: nil)
+        switch request.body {
+        case .data(let data): httpBody = data.isEmpty ? nil : data
+        case .file(let path):
+            guard let stream = InputStream(fileAtPath: path), FileManager.default.isReadableFile(atPath: path)
+            else {
+                throw QueueError(.bodyFileUnusable, "the file \(quoted(path)) cannot be read", path: path)
+            }
+            httpBodyStream = stream
+        case .staged(let id, _):
+            throw QueueError(
+                .bodyUnavailable,
+                "the body is the upload \(quoted(id)) of a queue; only that queue can send it"
+            )
         }
     }
 }

@@ -283,3 +283,70 @@ package struct Lease: Hashable, Sendable {
         self.ownerEpoch = ownerEpoch
     }
 }
+
+/// The reason why the queue gave a request up. Code that gives up a request must name one of these causes.
+///
+/// The table "Every way to be given up" in `WhatFailuresMean.md` describes each cause. A test compares the names.
+package enum DeathCause: String, Hashable, Sendable, CaseIterable {
+    /// The server responded with a status that another attempt would not change.
+    case refused
+    /// The server redirected the request. The queue does not follow redirects.
+    case redirected
+    /// The server responded only with 409 for ``FailureTable/longestConflict`` (10 minutes).
+    case conflict
+    /// The client cannot send the stored request, for example because of a malformed URL.
+    case unsendable
+    /// The stored body is missing or was changed.
+    case bodyLost = "body-lost"
+    /// The maximum number of attempts (``EnqueueOptions/maximumAttempts``) has failed.
+    case attemptsUsedUp = "attempts-used-up"
+    /// The time to live or the deadline has passed.
+    case expired
+    /// The queue or the lane was full, or the quota of the user was reached, and a newer request needed the room.
+    case dropped
+    /// The request was imported, and had already been given up in the queue that exported it.
+    case imported
+}
+
+/// The number of repeated requests that a claim may take, because retries have a budget.
+package struct RetryAllowance: Hashable, Sendable {
+    /// The maximum number of requests that were tried before.
+    package let count: Int
+    /// The time until the budget permits another retry. Requests beyond the maximum are postponed by this time and a
+    /// multiple of ``spacing``.
+    package let wait: Duration
+
+    /// The time between two postponed requests.
+    static let spacing: Duration = .seconds(1)
+
+    package init(count: Int, wait: Duration) {
+        self.count = count
+        self.wait = wait
+    }
+}
+
+/// What a claim took, for the budget of retries.
+package struct RetryUse: Hashable, Sendable {
+    /// The number of first attempts.
+    package var firstAttempts = 0
+    /// The number of retries, including those of a claim that could take any number.
+    package var retries = 0
+    /// The number of retries that were reserved for the claim.
+    package var reserved = 0
+    /// The longest time by which the claim postponed a retry that the budget did not permit; `nil` if it postponed
+    /// none.
+    package var postponement: Duration?
+
+    package init() {}
+
+    /// - Parameters:
+    ///   - allowance: The allowance of the claim; `nil` if nothing was reserved for it.
+    ///   - retries: The number of requests that were tried before.
+    ///   - postponement: The value of ``postponement``. Default `nil`.
+    package init(of allowance: RetryAllowance?, taken: Int, retries: Int, postponement: Duration? = nil) {
+        firstAttempts = taken - retries
+        self.retries = retries
+        reserved = allowance?.count ?? 0
+        self.postponement = postponement
+    }
+}

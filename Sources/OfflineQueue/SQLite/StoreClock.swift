@@ -1,5 +1,7 @@
 internal import CNetwatchLinux
 internal import Foundation
+internal import GRDB
+internal import GRDBSQLite
 internal import Glibc
 internal import NetwatchEventLoop
 
@@ -67,4 +69,35 @@ package struct StoreClock: Sendable {
     /// begins with the first reading. Readings of the boot clock from different boots are never compared.
     private static let kernelBootID = BootID.current ?? UUID().uuidString
     private static let firstReading = BootID.current == nil ? bootClock() : 0
+}
+
+/// Makes the statements of a connection end with `SQLITE_INTERRUPT` after a time. Used only by the thread that uses the
+/// connection.
+final class StatementTimeLimit {
+    /// The number of steps of a statement after which SQLite calls the handler.
+    private static let steps: CInt = 100
+
+    private let database: Database
+    private let deadline: ContinuousClock.Instant
+
+    /// Begins the time. ``end()`` must be called before the last reference is released.
+    init(of database: Database, _ limit: Duration) {
+        self.database = database
+        deadline = .now + limit
+        let handler: @convention(c) (UnsafeMutableRawPointer?) -> CInt = { context in
+            context.map { Unmanaged<StatementTimeLimit>.fromOpaque($0).takeUnretainedValue().isOver ? 1 : 0 }
+                ?? 0
+        }
+        sqlite3_progress_handler(
+            database.sqliteConnection,
+            Self.steps,
+            handler,
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    private var isOver: Bool { ContinuousClock.now >= deadline }
+
+    /// Removes the limit.
+    func end() { sqlite3_progress_handler(database.sqliteConnection, 0, nil, nil) }
 }

@@ -161,3 +161,53 @@ extension Scheduler {
         gates[lane.endpoint]?.downReason.map { .notReachable($0) }
     }
 }
+
+// MARK: - Slots
+
+extension Scheduler {
+    /// Allocates free slots one by one, and then adds one claim for each lane that got slots.
+    mutating func grantSlots(now: Moment, _ actions: inout [Action]) {
+        guard !isStopped else { return }
+        var (order, grants) = ([Int64](), [Int64: Int]())
+        while let id = slots.take() {
+            if grants[id] == nil { order.append(id) }
+            grants[id, default: 0] += 1
+            let lane = lanes[id]!
+            // The lane may use another slot, but waits behind the other lanes for it.
+            if lane.inflight + grants[id]! < capacity(of: lane) { join(lane) }
+        }
+        for id in order { actions.append(.claim(claim(id, limit: grants[id]!, now: now))) }
+    }
+
+    private mutating func claim(_ id: Int64, limit: Int, now: Moment) -> Claim {
+        let lane = lanes[id]!
+        lanes[id]!.claiming = limit
+        lanes[id]!.claimedAt = slots.now
+        lanes[id]!.inflight += limit
+        lanes[id]!.releasing = nil
+        lanes[id]!.isRequested = false
+        lanes[id]!.hasTurn = false
+        if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
+        slots.leave(id, of: lane.origin)
+        // A lane that waited for a slot with its turn may have been about to leave the memory.
+        updateUnloading(id, now: now)
+        let retries = allowance(of: lane, limit: limit, now: now)
+        return Claim(
+            lane: id,
+            limit: limit,
+            releasing: lane.releasing,
+            retries: retries,
+            epoch: lane.epoch
+        )
+    }
+
+    /// Returns the time at which the caller must send ``Event/wake`` unless another event comes first; `nil` if only an
+    /// event can cause work.
+    package func nextWake(now: Moment) -> Moment? {
+        if isStopped { return nil }
+        let ofTurns = [nextTurn(now: now), nextWatch(now: now), nextLoad(now: now)]
+        let ofLanes = ofTurns + [timetable.first, slots.rampEnd, slots.rateOpening]
+        let ofSlots = slots.isFull ? [] : ofLanes
+        return ([graces.first, windowEnds.first, heldTimes.first] + ofSlots).compactMap(\.self).min()
+    }
+}

@@ -1,3 +1,7 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetworkReachability
+
 /// Text in which a backslash makes the next character an ordinary one, so that it is not a separator.
 struct EscapedText {
     private typealias Mark = (character: Character, isEscaped: Bool)
@@ -51,5 +55,55 @@ struct EscapedText {
         let end = rest.lastIndex { !$0.isWhitespace }.map { rest.index(after: $0) } ?? rest.endIndex
         let spaces = { (part: Substring) in part.map { "\\\($0)" }.joined() }
         return spaces(leading) + escape(String(rest[..<end]), special) + spaces(rest[end...])
+    }
+}
+
+extension Duration {
+    /// The exact duration in English words, such as `367 days` or `1 minute, 30 seconds`.
+    var words: String {
+        // The formatter would print `0 nanoseconds`.
+        guard self != .zero else { return "0 seconds" }
+        let units: Set<UnitsFormatStyle.Unit> = [
+            .days, .hours, .minutes, .seconds, .milliseconds, .microseconds, .nanoseconds,
+        ]
+        return formatted(.units(allowed: units, width: .wide).locale(Locale(identifier: "en_US_POSIX")))
+    }
+}
+
+/// Returns the first 80 characters of a value for a message, in backticks and with escapes.
+func quoted(_ value: String) -> String {
+    let scalars = value.unicodeScalars
+    return "`\(String(scalars.prefix(80)).printable)\(scalars.count > 80 ? "…" : "")`"
+}
+
+/// The characters of the hosts of URLs.
+enum HostText {
+    /// Returns whether a host contains only characters that a name or an address can contain.
+    ///
+    /// An international name must be written as `xn--…`. An IPv6 address contains colons, and may have a zone after `%`.
+    static func isValid(_ host: String) -> Bool {
+        host.unicodeScalars.allSatisfy { scalar in
+            scalar.isASCII
+                && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                    || "-._:%".unicodeScalars.contains(scalar))
+        }
+    }
+
+    /// Returns whether a host is neither a name nor a complete address, but a number or an address such as `127.1`.
+    /// libcurl would send the request to an address that the caller may not have meant.
+    static func isMistypedAddress(_ host: String) -> Bool {
+        do throws(InvalidHost) {
+            _ = try NetworkHost(validating: host)
+            return false
+        } catch {
+            return error.reason == .mistypedAddress
+        }
+    }
+
+    /// Creates the error for a text in a configuration that is not a host.
+    static func refusal(of text: String) -> QueueError {
+        let accepted = "accepted: a name or an address, without a scheme, a port or `*`"
+        let advice = InternationalName.advice(for: text) ?? accepted
+        return QueueError(.invalidConfiguration, "\(quoted(text)) is not a host; \(advice)")
     }
 }

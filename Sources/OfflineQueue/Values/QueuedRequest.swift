@@ -1,4 +1,5 @@
 public import Foundation
+public import NetworkReachability
 
 /// A request in the queue or its history, with its state but without its headers, its body and its response.
 public struct QueuedRequest: Hashable, Sendable {
@@ -114,4 +115,121 @@ public struct QueuedRequest: Hashable, Sendable {
     /// The id of the first request of the FIFO lane, if it is another one. For a blocked request, the id of its first
     /// dependency that is not delivered yet.
     let precedingID: String?
+}
+
+/// The reason why a request waits in the queue.
+public enum QueuedReason: Hashable, Sendable {
+    /// There is no path to the host, for example because an interface has no carrier.
+    case notReachable(PathStatus.Reason)
+    /// A captive portal intercepts plain HTTP on the path to the host. `page` is the URL at which a user can log in, if
+    /// it is known. Only reported with ``OfflineQueue/Configuration/captivePortalProbe``.
+    case captivePortal(page: String?)
+    /// An attempt failed with the given error. The queue tries the request again.
+    case attemptFailed(String)
+    /// The request's lane is closed, after failures or by a server's `Retry-After`; see ``LaneClosure``.
+    case laneClosed
+    /// The request is due, but its origin or the queue has reached the maximum number of requests in flight. After an
+    /// outage, and after signs of overload, this number is lower. Or the queue has reached the maximum number of hosts that
+    /// it watches.
+    case noFreeSlot
+    /// The request is due, but the queue delays it so that clients do not return all at once after an outage
+    /// (``OfflineQueue/Configuration/reconnectSpread``).
+    case paced
+    /// The request is due, but a rate limit permits no request now (``OfflineQueue/Configuration/rates``).
+    case rateLimited
+    /// The last attempt failed, and the origin's budget of retries permits no further one now; see
+    /// <doc:BeingAGoodCitizen#The-retry-budget>.
+    case retryBudget
+    /// The request waits because a constraint is not met (``EnqueueOptions/constraints``).
+    case constraint(UnmetConstraint)
+    /// This machine was recently short of descriptors, memory, threads or ports. The queue tries the request again
+    /// within 30 seconds.
+    case localShortage
+    /// The request's lane is FIFO and has earlier requests.
+    case behindEarlier
+    /// The request depends on requests that are not delivered yet.
+    case blocked
+    /// The request is scheduled for later (``EnqueueOptions/notBefore``).
+    case scheduled
+    /// The queue or the request's lane is paused.
+    case paused
+    /// The request is held; ``HoldReason`` describes what ends the hold.
+    case held(HoldReason)
+    /// The queue already contains a request with this id, so this call did not send one.
+    case alreadyQueued
+    /// The queue was not started, or is stopping.
+    case stopped
+    /// The caller's task was cancelled during ``OfflineQueue/send(_:options:)``. The request stays in the queue.
+    case cancelled
+}
+
+extension QueuedReason: CustomStringConvertible {
+    /// The reason in words.
+    public var description: String {
+        switch self {
+        case .notReachable(let reason): "not reachable: \(reason)"
+        case .captivePortal(let page):
+            "a captive portal intercepts plain HTTP" + (page.map { ": \($0)" } ?? "")
+        case .attemptFailed(let words): words
+        case .laneClosed: "waiting after failures"
+        case .noFreeSlot: "no free slot"
+        case .paced: "delayed so that clients do not return all at once"
+        case .rateLimited: "waiting because of a rate limit"
+        case .retryBudget: "waiting because retries to its origin are limited"
+        case .constraint(let constraint): "waiting for \(constraint)"
+        case .localShortage: "this machine is short of descriptors, memory, threads or ports"
+        case .behindEarlier: "waiting for earlier requests of the lane"
+        case .blocked: "waiting for the requests it depends on"
+        case .scheduled: "scheduled for later"
+        case .paused: "paused"
+        case .held(let reason): "held (\(reason.rawValue))"
+        case .alreadyQueued: "already queued with this id"
+        case .stopped: "the queue has stopped"
+        case .cancelled: "the wait was cancelled"
+        }
+    }
+}
+
+/// The reason why a request is held: the queue does not send the request until the hold ends.
+///
+/// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold, except the hold of a request that
+/// cannot be decrypted.
+public enum HoldReason: String, Hashable, Sendable, CaseIterable {
+    /// The server's certificate was not trusted.
+    ///
+    /// The queue tries the request again after 5 to 15 minutes (``QueuedRequest/nextTry``), or when the path changes: a
+    /// captive portal or a wrong clock may have caused the error.
+    case trust
+    /// A setting of this machine is wrong, for example a certificate file or a cipher list. Or a constraint of the
+    /// request cannot be evaluated here: its time zone was removed, or a newer version stored it.
+    /// ``QueuedRequest/lastError`` is the reason. The hold ends with ``OfflineQueue/flush(host:lane:)`` or a restart,
+    /// if the cause is gone by then.
+    case configuration
+    /// The server requires credentials, or the request's credential cannot be used; ``QueuedRequest/lastError`` is the
+    /// reason. The hold ends when the credential changes (``OfflineQueue/register(_:as:)``), when the request gets
+    /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush(host:lane:)``, or with a restart.
+    ///
+    /// The queue also tries one of the requests with the same credential and origin again, at
+    /// ``QueuedRequest/nextTry``: after 5 minutes, and then at intervals that double up to an hour. A delivery of any
+    /// request with this credential to this origin releases the others; see
+    /// <doc:UsingCredentials#When-a-server-rejects-a-credential>.
+    case auth
+    /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
+    /// decide: ``OfflineQueue/retry(_:newKey:)`` and ``OfflineQueue/release(_:)`` send it again,
+    /// ``OfflineQueue/cancel(_:)`` gives it up.
+    case ambiguous
+    /// A user or program called ``OfflineQueue/hold(_:)``. Or the request was imported, and a user must check it first:
+    /// ``QueuedRequest/lastError`` is the reason, for example that exports contain no signatures of URLs.
+    case user
+    /// A dependency of the request (``EnqueueOptions/dependencies``) was given up or cancelled.
+    case dependency
+    /// The request is encrypted, and cannot be decrypted: its encryption key is missing, or its row was changed;
+    /// ``QueuedRequest/lastError`` says which. If the key is missing, add it to the file
+    /// ``OfflineQueue/OfflineQueue/Configuration/encryptionKeyFile``: the hold ends when the queue is opened with it.
+    /// If the row was changed, cancel the request. After the hold, ``QueuedRequest/lastError`` is again that of the
+    /// last attempt.
+    case key
+
+    /// The reasons that end at a restart and at a flush, because the cause may be gone by then.
+    package static let releasableByRestart: Set<HoldReason> = [.trust, .configuration, .auth, .key]
 }

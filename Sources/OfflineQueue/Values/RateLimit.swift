@@ -77,3 +77,83 @@ public struct RateLimit: Hashable, Sendable {
         return number / unit
     }
 }
+
+/// The size limits of a queue.
+public struct QueueLimits: Hashable, Sendable {
+    /// The maximum number of unfinished requests, at least 1. Default 1,000,000.
+    public var requests = 1_000_000
+    /// The maximum size of all unfinished requests in bytes, at least 1. Default 4 GiB, so that a lane has room for
+    /// several bodies of the maximum size (512 MiB).
+    ///
+    /// The size includes URLs, headers, bodies, and uploads that no request uses yet.
+    public var bytes: Int64 = 4 << 30
+    /// The share of ``requests`` and ``bytes`` that one lane may use: more than 0, at most 1. Default 0.5.
+    public var laneShare = 0.5
+    /// The number of bytes that new requests leave free on the file system, at least 0. Default 64 MiB.
+    ///
+    /// The queue needs this space to write the outcomes of requests. On a file system of less than ten times this
+    /// size, the reserve is a tenth of the file system, but at least the 8 MiB that the database's log may use.
+    public var diskReserve: Int64 = 64 << 20
+
+    /// The beginning of the names of the limits in messages. Default: the names of this type in
+    /// ``OfflineQueue/Configuration``.
+    package var namePrefix = "limits."
+    /// The name of ``diskReserve`` in messages, after ``namePrefix``.
+    package var diskReserveName = "diskReserve"
+
+    /// Creates the default limits.
+    public init() {}
+}
+
+/// The action of a full queue when a request is enqueued. ``QueueLimits`` determines when a queue is full.
+public enum FullQueuePolicy: String, Hashable, Sendable, CaseIterable {
+    /// Refuses the request with ``QueueError/Code/queueFull``.
+    case reject
+    /// Gives up the oldest requests, except those in flight, until the new request fits.
+    case dropOldest = "drop-oldest"
+    /// Drops the new request. The outcome in its receipt is ``Receipt/Outcome/dropped``.
+    case dropNewest = "drop-newest"
+    /// Suspends the call until requests have finished or unused uploads were removed, so that the new request fits.
+    /// Cancelling the caller's task ends the wait.
+    case block
+}
+
+/// A limit that all users share, such as a number of slots or of bytes, and the parts of it that some of them may use.
+///
+/// Only root and the user of the service may use all of it. So one user leaves room for other users, and all of them
+/// leave room for an administrator.
+package struct SharedLimit: Hashable, Sendable {
+    /// Whose use of a limit is counted.
+    package enum Scope: Hashable, Sendable, CaseIterable {
+        /// One user without full access: at most a quarter of the limit, and at least 1.
+        case user
+        /// All users without full access together: at most seven eighths of the limit.
+        case users
+        /// All users.
+        case all
+
+        /// Whose use is counted, as the end of a noun phrase.
+        package var owner: String {
+            switch self {
+            case .user: " of one user"
+            case .users: " of users without full access"
+            case .all: ""
+            }
+        }
+    }
+
+    private let limit: Int
+
+    package init(_ limit: Int) {
+        self.limit = limit
+    }
+
+    /// Returns how much the users of a scope may use.
+    package func value(for scope: Scope) -> Int {
+        switch scope {
+        case .user: max(1, limit / 4)
+        case .users: limit - limit / 8
+        case .all: limit
+        }
+    }
+}
