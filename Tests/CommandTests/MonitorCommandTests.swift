@@ -143,27 +143,16 @@ struct MonitorCommandTests {
         #expect(replayed.output.starts(with: lines), "\(lines) \(replayed.output)")
     }
 
-    @Test func `a recording of version 1 without an initial state is replayed`() async throws {
-        let directory = try ScratchDirectory()
-        let (file, lines) = try await recordRoutes(in: directory)
-        let others = try records(in: file).others
-        try (Self.oldHeader + others).write(to: URL(filePath: file))
-        let replayed = try await Command.run("monitor", "--replay", file)
-        #expect(replayed.ending == .exited(0) && replayed.output.count >= lines.count)
-        // A later notification may contain the name.
-        #expect(replayed.output.first?.firstMatch(of: /dev (#\d+|near0)/) != nil, "\(replayed.output)")
-    }
-
     @Test func `a replay uses the names that only later notifications contain`() async throws {
         let directory = try ScratchDirectory()
         let (file, _) = try await recordRoutes(in: directory)
         let (initial, others) = try records(in: file)
-        try (Self.oldHeader + others + initial).write(to: URL(filePath: file))
+        try (Self.header + others + initial).write(to: URL(filePath: file))
         let replayed = try await Command.run("monitor", "--replay", file)
         #expect(replayed.output.first?.contains(" dev near0 ") == true, "\(replayed.output)")
     }
 
-    private static let oldHeader = Data("netwatch".utf8) + Data([1, 0, 0, 0, 0, 0, 0, 0])
+    private static let header = Data("netwatch".utf8) + Data([2, 0, 0, 0, 0, 0, 0, 0])
 
     /// Returns the records of a recording: those of the initial state as notifications, and the others.
     private func records(in file: String) throws -> (initial: Data, others: Data) {

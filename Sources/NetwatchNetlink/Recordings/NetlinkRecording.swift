@@ -10,12 +10,8 @@ package import NetwatchEventLoop
 /// | 12–15 | 0 | | 8–15 | nanoseconds of `CLOCK_BOOTTIME` |
 /// | | | | 16–23 | nanoseconds of `CLOCK_REALTIME` since 1970, signed |
 package enum NetlinkRecording {
-    /// The version of the format that is written. A reader must reject newer versions. Version 1 has no initial state.
+    /// The version of the format. A reader must reject every other version.
     package static let version: UInt32 = 2
-    /// The oldest version that can be read.
-    static let oldestVersion: UInt32 = 1
-    /// The first version with the initial state.
-    static let initialStateVersion: UInt32 = 2
 
     static let magic = Array("netwatch".utf8)
     static let headerSize = 16
@@ -82,9 +78,9 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
         case .notARecording: "not a recording: `netwatch` is missing at offset 0"
         case .unknownVersion(let version):
             "unsupported version \(version) at offset \(NetlinkRecording.magic.count); "
-                + "this program reads versions \(NetlinkRecording.oldestVersion) to \(NetlinkRecording.version)"
+                + "this program reads version \(NetlinkRecording.version)"
         case .unknownKind(let kind, let offset):
-            "unknown record kind \(kind) at offset \(offset); the kinds are 1 to 3, in version 1 only 1 and 2"
+            "unknown record kind \(kind) at offset \(offset); the kinds are 1 to 3"
         case .badLength(let length, let offset):
             "invalid length \(length) of the record at offset \(offset); accepted: up to "
                 + "\(DatagramBuffer.datagramSize) bytes for a datagram, and 0 for a record of lost notifications"
@@ -108,7 +104,6 @@ extension NetlinkRecording {
     package struct Reader: ~Copyable {
         private let file: FileDescriptor
         private var offset = NetlinkRecording.headerSize
-        private var version = NetlinkRecording.oldestVersion
 
         /// Opens a recording and checks its header.
         ///
@@ -143,9 +138,8 @@ extension NetlinkRecording {
             let magic = NetlinkRecording.magic
             guard header.starts(with: magic) else { throw .notARecording }
             guard header.count == NetlinkRecording.headerSize else { throw .truncated(offset: 0) }
-            version = number(in: header, at: magic.count)
-            let known = NetlinkRecording.oldestVersion...NetlinkRecording.version
-            guard known.contains(version) else { throw .unknownVersion(version) }
+            let version: UInt32 = number(in: header, at: magic.count)
+            guard version == NetlinkRecording.version else { throw .unknownVersion(version) }
         }
 
         /// Returns the next record; `nil` at the end.
@@ -167,7 +161,7 @@ extension NetlinkRecording {
                 case 1: .datagram(try body(length))
                 case 2 where length == 0: .overrun
                 case 2: throw .badLength(length, offset: offset)
-                case 3 where version >= NetlinkRecording.initialStateVersion: .initialState(try body(length))
+                case 3: .initialState(try body(length))
                 case let kind: throw .unknownKind(kind, offset: offset)
                 }
             return Record(content, monotonic: monotonic, wall: wall)
