@@ -29,7 +29,7 @@ package final class HostHistory: Sendable {
     ///     only within the boot in which they were written. Default: the system's id.
     ///   - isSynchronized: Returns whether the wall clock is synchronized. An unknown state, `nil`, counts as no.
     ///     Default: what the kernel reports.
-    /// - Throws: ``HistoryFault`` if the file cannot be used, or belongs to a newer version.
+    /// - Throws: ``HistoryFault`` if the file cannot be used, or another version of netwatch has written it.
     package init(
         path: String,
         retention: Duration = HostHistory.defaultRetention,
@@ -68,7 +68,8 @@ package final class HostHistory: Sendable {
         }
         let database = try DatabaseQueue(path: path, configuration: configuration)
         guard try database.read({ try !HistorySchema.migrator.hasBeenSuperseded($0) }) else {
-            throw DatabaseError(message: "a newer version of netwatch has written it")
+            let writer = "a newer or a development version of netwatch has written it"
+            throw DatabaseError(message: writer + HistoryFault.advice)
         }
         try HistorySchema.migrator.migrate(database)
         return database

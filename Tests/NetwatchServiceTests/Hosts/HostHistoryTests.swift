@@ -288,27 +288,36 @@ internal import Testing
         #expect(try await history.hookOutages() == ["db": [.remote: .at(Self.midnight)]])
     }
 
-    @Test func `the first version of the database is migrated`() async throws {
-        let path = directory.file("first.sqlite")
-        try makeFirstVersion(at: path)
-        let migrated = try HostHistory(path: path)
-        let start = Start(id: 2000, recorded: 2000, boot: nil)
-        #expect(try await migrated.hookOutages() == ["api": [.remote: start]])
+    /// From the first release on, a migration must not lose what an older version has stored.
+    @Test func `a migration keeps the outages of an older version`() async throws {
+        try await beginOutage()
+        try history.close()
+        let database = try DatabaseQueue(path: directory.file("history.sqlite"))
+        var migrator = HistorySchema.migrator
+        migrator.registerMigration("v2") { try $0.execute(sql: "ALTER TABLE outage ADD COLUMN later TEXT") }
+        try migrator.migrate(database)
+        let kept = try await database.read { try String.fetchAll($0, sql: "SELECT reason FROM outage") }
+        #expect(kept == ["timeout"])
     }
 
-    private func makeFirstVersion(at path: String) throws {
+    /// The migrations of development versions are named by numbers only.
+    @Test(arguments: ["v99", "5"])
+    func `the history of a newer or a development version is refused`(
+        migration: String
+    ) throws {
+        try history.close()
+        let path = directory.file("history.sqlite")
         let database = try DatabaseQueue(path: path)
-        try HistorySchema.migrator.migrate(database, upTo: "1")
-        try database.write { database in
-            try database.execute(
-                sql: """
-                    INSERT INTO host (name) VALUES ('api');
-                    INSERT INTO outage (host_id, cause, started_at, ended_at) VALUES (1, 'local', 1000, 2000);
-                    INSERT INTO outage (host_id, cause, started_at) VALUES (1, 'remote', 2000);
-                    """
-            )
+        try database.write {
+            try $0.execute(sql: "INSERT INTO grdb_migrations VALUES (?)", arguments: [migration])
         }
         try database.close()
+        let fault = try #require(throws: HistoryFault.self) { try HostHistory(path: path) }
+        #expect(
+            fault.description
+                == "`\(path)` cannot be used: a newer or a development version of netwatch has written it; to start a "
+                + "new history, stop the service and remove the file"
+        )
     }
 
     @Test func `a file that is not a database is refused`() throws {
