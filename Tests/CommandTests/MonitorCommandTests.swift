@@ -77,7 +77,7 @@ struct MonitorCommandTests {
 
     @Test func `a replay without notifications says so`() async throws {
         let directory = try ScratchDirectory()
-        let file = try directory.write(Array(Self.oldHeader), to: "recording")
+        let file = try directory.write(Array(Self.header), to: "recording")
         for arguments in [["--replay", file], ["--replay", file, "--format", "json"]] {
             let replayed = try await Command.start(["monitor"] + arguments).outcome()
             #expect(replayed.ending == .exited(0) && replayed.output.isEmpty)
