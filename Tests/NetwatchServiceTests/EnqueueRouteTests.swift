@@ -209,6 +209,68 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test(arguments: [
+        ("[]", "the body is an array; it must be an object"),
+        ("3", "the body is `3`; it must be an object"),
+        ("{", "it is not valid JSON"), ("{}", "`url` is missing"),
+        (#"{"url":3}"#, "`url` is `3`; it must be a string"),
+        (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` is a string; it must be a number"),
+        (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` is a string; it must be an integer"),
+        (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` is `1`; it must be true or false"),
+        (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` is `1`; it must be a string"),
+        (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: `soon` is not an RFC 3339 time"),
+        (#"{"url":"http://a/","staged":{"id":"x"}}"#, "`staged.size` is missing"),
+        (#"{"url":"http://a/","deadline":"soon"}"#, "`deadline`: `soon` is not an RFC 3339 time"),
+        (#"{"url":"http://a/","priority":"x"}"#, "`priority` is a string; it must be an integer"),
+        (
+            #"{"url":"http://a/","priority":1.5}"#,
+            "a number is out of range or not an integer: `priority`"
+        ),
+        (
+            #"{"url":"http://a/","priority":1.5,"ttl_seconds":0.5}"#,
+            "or not an integer: one of `priority`, `ttl_seconds`"
+        ),
+        (
+            #"{"url":"http://a/","priority":1.5,"a":1.5,"b":1.5,"c":1.5,"d":1.5}"#,
+            "or not an integer: one of `a`, `b`, `c`, `d` and 1 more"
+        ),
+        (
+            #"{"url":"http://a/","staged":{"id":"x","size":1e30}}"#,
+            "a number is out of range or not an integer: `staged.size`"
+        ),
+        (
+            #"{"url":"http://a/","idempotency":{"quoted":true},"idempotency_key":"k"}"#,
+            "`idempotency` and `idempotency_key` cannot be combined"
+        ),
+    ])
+    func `a body that cannot be decoded is reported in terms of JSON`(body: String, words: String)
+        async throws
+    {
+        let queue = try await directory.openQueue()
+        let refused = try await queue.respond(.POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail.contains(words), "\(refused.detail)")
+        #expect(try await queue.list().requests.isEmpty)
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        (#""ttl_seconds":1e300"#, "ttl_seconds"), (#""ttl_seconds":-1"#, "time to live"),
+        (#""deadline":"2099-01-01T00:00:00Z""#, "366 days"), (#""max_attempts":0"#, "attempts"),
+        (#""body":"a","staged":{"id":"a","size":1}"#, "cannot be combined"),
+        (#""idempotency":{"none":true,"key":"a"}"#, "cannot be combined with a key"),
+        (#""staged":{"id":"","size":1}"#, "body"),
+    ])
+    func `options that are out of range or do not fit together are rejected`(member: String, words: String)
+        async throws
+    {
+        let queue = try await directory.openQueue()
+        let refused = try await queue.respond(.POST, "/v1/requests", "{\(urlMember),\(member)}")
+        #expect(refused.status == 400 && refused.detail.contains(words), "\(refused.members)")
+        #expect(try await queue.list().requests.isEmpty)
+        await queue.stop()
+    }
+
     @Test func `a state of the wrong type is reported with the states`() async throws {
         let queue = try await directory.openQueue()
         let body = #"{"filter":{"state":[1]}}"#

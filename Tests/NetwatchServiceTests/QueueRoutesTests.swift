@@ -197,6 +197,7 @@ internal import Testing
             "accepted: state, host, lane, tag, submitter, limit, after"
         ),
         ("/v1/queue/stats?host=a", "unknown_parameter", "no name is accepted"),
+        ("/v1/requests?limit=1&limit=2", "repeated_parameter", "`limit` occurs twice; it accepts one value"),
     ])
     func `an invalid query is rejected with the accepted values`(
         target: String,
@@ -207,6 +208,20 @@ internal import Testing
         let refused = try await queue.respond(.GET, target)
         #expect(refused.status == 400 && refused.code == code)
         #expect(refused.detail.contains(words), "\(refused.detail)")
+        await queue.stop()
+    }
+
+    @Test func `a list accepts several states`() async throws {
+        let queue = try await directory.openQueue()
+        for id in ["a", "b", "c"] {
+            let request = QueueRequest(method: "GET", url: "http://a.example/")
+            _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
+        }
+        _ = try await queue.respond(.POST, "/v1/requests/a/hold")
+        _ = try await queue.respond(.DELETE, "/v1/requests/b")
+        let listed = try await queue.respond(.GET, "/v1/requests?state=held&state=cancelled")
+        let requests = try #require(listed.members["requests"] as? [[String: Any]], "\(listed.members)")
+        #expect(requests.map { $0["id"] as? String } == ["a", "b"])
         await queue.stop()
     }
 
