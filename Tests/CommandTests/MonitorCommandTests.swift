@@ -188,7 +188,7 @@ struct MonitorCommandTests {
         let file = directory.file("recording")
         let refused: [(bytes: [UInt8], words: String)] = [
             (Array("netwatch".utf8) + [3, 0, 0, 0, 0, 0, 0, 0], "version 3 at offset 8"),
-            (Array("netwatch".utf8) + [1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "record at offset 16 is incomplete"),
+            (Array("netwatch".utf8) + [2, 0, 0, 0, 0, 0, 0, 0, 1, 0], "record at offset 16 is incomplete"),
             (Array("notwatch".utf8) + [1, 0, 0, 0, 0, 0, 0, 0], "not a recording"),
         ]
         for (bytes, words) in refused {
