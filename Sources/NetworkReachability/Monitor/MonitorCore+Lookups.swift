@@ -172,7 +172,7 @@ extension MonitorCore {
     func updateStatus(of target: WatchedTarget, now: BootInstant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(verdict(on: target), now: now)
-        wakeUps.set(target, target.nextDue)
+        wakeUps.set(target, to: target.nextDue)
         guard let status else { return }
         if generation != nil { statistics.statusChanges += 1 }
         for subscriber in target.subscribers { outbox.put(status, for: subscriber) }

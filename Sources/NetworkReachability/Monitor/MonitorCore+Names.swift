@@ -28,7 +28,7 @@ extension MonitorCore {
         let isChanged = changedNames.remove(name.text) != nil
         names.request(name, isChanged && cause == .schedule ? .pathChange : cause, now: now)
         startLookups(now: now)
-        for target in targets(of: name) { wakeUps.set(target, target.nextDue) }
+        for target in targets(of: name) { wakeUps.set(target, to: target.nextDue) }
     }
 
     /// Starts the lookups whose turn it is.

@@ -38,7 +38,7 @@ extension MonitorCore {
         guard target.subscribers.isEmpty, target !== general else { return }
         targets[key] = nil
         assign([], to: target)
-        wakeUps.set(target, nil)
+        wakeUps.set(target, to: nil)
         if let name = target.name { names.remove(key, from: name) }
     }
 

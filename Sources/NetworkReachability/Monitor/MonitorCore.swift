@@ -35,7 +35,8 @@ actor MonitorCore {
 
     var addresses: WatchedAddresses
     var targets: [WatchKey: WatchedTarget] = [:]
-    var wakeUps = WakeUps<WatchedTarget>()
+    /// When something is due for each target.
+    var wakeUps = Timetable<WatchedTarget, BootInstant>()
     var names: NameLookups
     /// The names to look up at the end of the turn, because the path to one of their targets has changed.
     var changedNames: Set<String> = []
@@ -183,7 +184,8 @@ actor MonitorCore {
 
     /// Performs all due work, and sets the timer for the next.
     func tick(now: BootInstant) {
-        let due = wakeUps.takeDue(at: now)
+        var due: [WatchedTarget] = []
+        while let target = wakeUps.removeFirst(until: now) { due.append(target) }
         for target in due { addresses.mark(target.slots) }
         let hasRenewable = addresses.markRenewable(now: now)
         if let reconnect = reconnectDue, reconnect <= now {
@@ -241,7 +243,7 @@ actor MonitorCore {
 
     private func setTimer() {
         let ownDue = earliest(earliest(addresses.filterDue, addresses.renewableDue), schedule.nextDue)
-        let targetDue = earliest(wakeUps.earliest, names.nextTurn(now: now))
+        let targetDue = earliest(wakeUps.first, names.nextTurn(now: now))
         let due = earliest(earliest(reconnectDue, targetDue), ownDue)!
         // A timer that fires too early has no effect but to be set again. Each event postpones the confirmation, and
         // moving the timer every time would cost more.

@@ -10,6 +10,8 @@ final class WatchedTarget {
     /// The slots of the target's addresses in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
     private(set) var subscribers: [Subscriber]
+    /// Orders the targets by their creation: the id of the first subscriber.
+    private let number: UInt64
     /// Whether the target is already in the list of targets to update. Set only during `refreshMarked`.
     var isAffected = false
     /// Whether something is due for the target, and waits for the lookup of its addresses.
@@ -24,6 +26,7 @@ final class WatchedTarget {
         self.key = key
         self.name = name
         subscribers = subscriber.map { [$0] } ?? []
+        number = subscriber?.id ?? 0
         hold = StatusHold(target: key.target, settle: settle)
     }
 
@@ -49,9 +52,13 @@ final class WatchedTarget {
     }
 }
 
-extension WatchedTarget: Hashable {
+extension WatchedTarget: Hashable, Comparable {
     static func == (left: WatchedTarget, right: WatchedTarget) -> Bool {
         left === right
+    }
+
+    static func < (left: WatchedTarget, right: WatchedTarget) -> Bool {
+        left.number < right.number
     }
 
     func hash(into hasher: inout Hasher) {

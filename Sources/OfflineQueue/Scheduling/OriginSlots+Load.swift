@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 // Records what attempts show about the load of servers, and what the ramp and the retry budget permit.
 
 extension OriginSlots {
@@ -154,7 +156,7 @@ struct SharedUse<Holder: Hashable & Comparable & Sendable>: Sendable {
     private var counts: [UInt32?: Int] = [:]
     private var count = 0
     /// The times from which holders may yield, by the user whose share contains them.
-    private var idle: [UInt32?: Timetable<Holder>] = [:]
+    private var idle: [UInt32?: Timetable<Holder, Moment>] = [:]
 
     /// Returns whether a user may have another use without a holder that yields.
     func hasRoom(for submitter: UInt32?, in limit: SharedLimit) -> Bool {

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Allocates slots to lanes. A slot is the right to send one request.
 ///
 /// Origins take turns, and so do the lanes of an origin, by their weights. An origin therefore gets no more slots by
@@ -104,7 +106,7 @@ struct OriginSlots: Sendable {
     /// The origins that are in no line because of the rate limit of their host.
     var throttled: [String: [Origin]] = [:]
     /// The times at which these origins return to their lines.
-    var openings = Timetable<String>()
+    var openings = Timetable<String, Moment>()
 
     init(limits: Limits) {
         self.limits = limits

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 // Changes the scheduler's state for each event.
 
 extension Scheduler {

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 // Tries held requests again whose cause may have passed: of lanes whose server was not trusted, and of credentials that a
 // server rejected.
 

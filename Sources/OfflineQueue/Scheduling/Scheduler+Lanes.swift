@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 // Decides when a lane may try requests, and how many.
 
 extension Scheduler {

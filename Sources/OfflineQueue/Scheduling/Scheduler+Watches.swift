@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 // Watches the endpoints of lanes that can send, up to a maximum number. The other endpoints take turns.
 
 extension Scheduler {

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Decides when each lane may try requests, and how many. It is a value without a clock or I/O: it receives events with
 /// their times, and returns actions for the caller to perform.
 package struct Scheduler: Sendable {
@@ -237,7 +239,7 @@ package struct Scheduler: Sendable {
     /// that only an event can change is in neither. ``schedule(_:now:)`` decides where a lane is.
     var slots: OriginSlots
     /// The times for which lanes wait.
-    var timetable = Timetable<Int64>()
+    var timetable = Timetable<Int64, Moment>()
     /// The lanes that wait for their turn, because their hosts do not answer. A lane that has its turn waits for a slot.
     var turns: AttemptTurns
     /// The number of watched endpoints, and the lanes that wait for a watch.
@@ -250,15 +252,15 @@ package struct Scheduler: Sendable {
     /// The lanes that are only in the store.
     var unloaded = UnloadedLanes()
     /// The times at which held requests are tried again. They need no slot, so that they come even if all slots are in use.
-    var heldTimes = Timetable<HeldGroup>()
+    var heldTimes = Timetable<HeldGroup, Moment>()
     /// The times of requests that are held for `auth`.
     var auth: AuthRetries
     /// The times at which the windows of lanes with requests in flight are checked.
-    var windowEnds = Timetable<Int64>()
+    var windowEnds = Timetable<Int64, Moment>()
     /// The time of the wall clock at the moment zero.
     var wallAtStart = Timestamp(milliseconds: 0)
     /// The end of the first grace period of each endpoint whose path was lost.
-    var graces = Timetable<Endpoint>()
+    var graces = Timetable<Endpoint, Moment>()
     /// The time until which requests wait after the start, or after the last outage of any host.
     var spreadEnd: Moment = .zero
     /// The time until which requests wait after the start.

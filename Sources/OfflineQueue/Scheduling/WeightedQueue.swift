@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// A queue of unique keys that take turns by weight: a key of weight 3 gets three turns where a key of weight 1 gets
 /// one. Among keys of equal weight it is a FIFO queue.
 ///
@@ -12,7 +14,7 @@ struct WeightedQueue<Key: Hashable & Sendable>: Sendable {
     private static var round: Int64 { 720_720 }
 
     /// The numbers of the waiting keys by their finish times. Of equal times, the key that joined first is next.
-    private var order = Timetable<Int>()
+    private var order = Timetable<Int, Moment>()
     private var tickets: [Key: Int] = [:]
     private var keys: [Int: (key: Key, finish: Int64, weight: Int)] = [:]
     private var lastTicket = 0

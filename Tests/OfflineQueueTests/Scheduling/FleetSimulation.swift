@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 @testable internal import OfflineQueue
 
 /// The network and the servers of a ``FleetSimulation``.
@@ -56,8 +58,8 @@ struct FleetSimulation<Network: SimulatedNetwork> {
     private(set) var delivered = 0
     private var queues: [Queue] = []
     private var events: [Int: Event] = [:]
-    private var planned = Timetable<Int>()
-    private var wakes = Timetable<Int>()
+    private var planned = Timetable<Int, Moment>()
+    private var wakes = Timetable<Int, Moment>()
     private var lastEvent = 0
 
     init(_ network: Network) {
