@@ -15,7 +15,7 @@ internal import Testing
         let now = Int(Date().timeIntervalSince1970 * 1000)
         var lines = [#"{"v":1,"type":"netwatch-queue-export","created":\#(now),"dead":true}"#]
         let rest = """
-            "after":[],"atMostOnce":false,"attempts":0,"created":\(now),"deferrals":0,"expires":\(now + 604_800_000),\
+            "dependencies":[],"atMostOnce":false,"attempts":0,"created":\(now),"deferrals":0,"expires":\(now + 604_800_000),\
             "fifo":false,"headers":[],"lane":"","life":604800000,"method":"GET","priority":5,"state":"pending",\
             "url":"http://127.0.0.1:1/"
             """

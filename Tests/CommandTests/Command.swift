@@ -140,6 +140,11 @@ final class RunningService: Sendable {
     }
 
     /// Returns the members that `queue show` prints for a request.
+    /// The options in the details of a request.
+    func options(of id: String) async throws -> [String: Any] {
+        try #require(try await details(of: id)["options"] as? [String: Any])
+    }
+
     func details(of id: String) async throws -> [String: Any] {
         let shown = try await run("queue", "show", id, "--format", "json")
         return try Command.json(try #require(shown.output.first))

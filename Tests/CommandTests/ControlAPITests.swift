@@ -41,7 +41,7 @@ internal import Testing
         }
         let edited = try await service.curl(#"/v1/queue/drop -d '{"ids":["order-1"]}'"#)
         #expect(edited.contains(#""code":"unknown_request""#) && edited.contains(#""done":false"#))
-        let dependent = #"{"url":"http://127.0.0.1:1/","after":["order-1"]}"#
+        let dependent = #"{"url":"http://127.0.0.1:1/","dependencies":["order-1"]}"#
         #expect(try await code(service.curl("/v1/requests -d '\(dependent)'")) == "unknown_dependency")
         #expect(try await service.queue().map { $0["state"] as? String } == ["pending", "pending"])
         #expect(try await service.curl("/v1/requests/a%2Fb%20c").contains(#""id":"a/b c""#))

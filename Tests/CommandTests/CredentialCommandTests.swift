@@ -53,7 +53,7 @@ internal import Testing
         #expect(shown.output.contains("auth      credential api"), "\(shown.output)")
         let json = try await service.run("queue", "show", id, "--format", "json")
         let details = try Command.json(json.output[0])
-        #expect(details["credential"] as? String == "api")
+        #expect((details["request"] as? [String: Any])?["credential"] as? String == "api")
         let response = details["response"] as? [String: Any]
         let body = Data(base64Encoded: response?["body_base64"] as? String ?? "") ?? Data()
         // The last character before the padding contains 2 bits of the secret.
@@ -150,7 +150,8 @@ internal import Testing
             let refused = try await service.run(arguments)
             #expect(refused.ending == .exited(64) && refused.errors == [words], "\(refused.errors)")
         }
-        #expect(try await service.details(of: id)["credential"] as? String == "old")
+        let request = try await service.details(of: id)["request"] as? [String: Any]
+        #expect(request?["credential"] as? String == "old")
         let changed = try await service.run("queue", "credential", id, "new")
         #expect(changed.ending == .exited(0), "\(changed.errors)")
         #expect(try await service.end(of: id)["state"] as? String == "delivered")

@@ -61,7 +61,8 @@ internal import Testing
         let stats = try await service.run("queue", "stats").output
         #expect(stats.contains { $0.hasPrefix("closed ") && $0.hasSuffix(reason) }, "\(stats)")
         let entry = try #require(try await service.queue().first)
-        #expect(entry["lane_closed_by"] as? Int == 429 && entry["lane_closed_until"] is String)
+        let closure = try #require(entry["lane_closure"] as? [String: Any])
+        #expect(closure["status"] as? Int == 429 && closure["until"] is String)
     }
 
     @Test func `a header with a control character is rejected by send and by the control API`() async throws {

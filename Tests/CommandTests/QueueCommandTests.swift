@@ -360,9 +360,9 @@ final class QueueFixture {
         let text = "status=201,header=X-Box"
         try await service.keep("http://127.0.0.1:1/", "--id", "expects", "--expect", text)
         try await service.keep("http://127.0.0.1:1/", "--id", "default")
-        #expect(try await service.details(of: "expects")["expect"] as? String == text)
+        #expect(try await service.options(of: "expects")["expect"] as? String == text)
         #expect(try await service.run("queue", "show", "expects").output.contains("expects   \(text)"))
-        #expect(try await service.details(of: "default")["expect"] == nil)
+        #expect(try await service.options(of: "default")["expect"] == nil)
         let lines = try await service.run("queue", "show", "default").output
         #expect(!lines.contains { $0.hasPrefix("expects") }, "\(lines)")
     }

@@ -12,7 +12,7 @@ internal import Testing
         try await source.service?.keep("http://127.0.0.1:1/", "--id", "b", "--after", "req-0")
         let file = source.directory.file("export")
         let exported = try await source.run("export").output.map { $0 + "\n" }.dropLast().joined()
-        let edited = exported.replacing(#""after":[]"#, with: #""after":["b"]"#)
+        let edited = exported.replacing(#""dependencies":[]"#, with: #""dependencies":["b"]"#)
         try #require(edited != exported)
         try Data(edited.utf8).write(to: URL(fileURLWithPath: file))
         try shell(

@@ -151,7 +151,7 @@ internal import Testing
             "2h",
             "--replace-key",
             "daily",
-            "--after",
+            "--dependency",
             first,
             "--idempotency-key",
             "k-1",
@@ -163,10 +163,11 @@ internal import Testing
         let request = try #require(details["request"] as? [String: Any])
         #expect(request["lane"] as? String == "reports" && request["priority"] as? Int == 2)
         #expect(request["state"] as? String == "blocked")
-        #expect(details["after"] as? [String] == [first])
-        #expect(details["replace_key"] as? String == "daily")
+        let options = try #require(details["options"] as? [String: Any])
+        #expect(details["dependencies"] as? [String] == [first])
+        #expect(options["replace_key"] as? String == "daily")
         #expect(details["idempotency_key"] as? String == "k-1")
-        #expect(details["at_most_once"] as? Bool == true)
+        #expect(options["at_most_once"] as? Bool == true)
         let (created, expires) = try (
             #require(request["created"] as? String), #require(request["expires"] as? String)
         )
@@ -187,7 +188,7 @@ internal import Testing
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         let first = try await service.keep(server.url + "/1", "--priority", "9")
-        try await service.keep(server.url + "/2", "--priority", "0", "--after", String(first.prefix(30)))
+        try await service.keep(server.url + "/2", "--priority", "0", "--dependency", String(first.prefix(30)))
         _ = try await service.run("queue", "resume")
         #expect(await server.requests(atLeast: 2).map(\.target) == ["/1", "/2"])
     }
@@ -216,8 +217,8 @@ internal import Testing
             (["--at", "400d"], "366 days"),
             (["--at", "2h", "--ttl", "1h"], "expire before"), (["--priority", "10"], "priority is 10"),
             (["--priority", "1", "--fifo"], "cannot be combined with `--fifo`"),
-            (["--after", "no-such"], "`no-such`"),
-            (["--id", "a", "--after", "a"], "`a`"),
+            (["--dependency", "no-such"], "`no-such`"),
+            (["--id", "a", "--dependency", "a"], "`a`"),
             (["--replace-key", ""], "`--replace-key` must not be empty"),
             (["--idempotency-key", "ü"], "idempotency key"), (["--lane", ""], "lane"), (["--id", ""], "id"),
             (["--expect", "status=99"], "expectation"), (["-H", "Authorization: x"], "--queue never"),

@@ -62,7 +62,8 @@ internal import Testing
         let details = try await service.details(of: "a")
         let attempts = try #require(details["attempts"] as? [[String: Any]])
         #expect(attempts.map { $0["status"] as? Int } == [404, 403, 503])
-        #expect(details["retry_statuses"] as? String == "404" && details["dead_statuses"] == nil)
+        let options = try #require(details["options"] as? [String: Any])
+        #expect(options["retry_statuses"] as? String == "404" && options["dead_statuses"] == nil)
         #expect(try await service.run("queue", "show", "a").output.contains("statuses  retried after 404"))
     }
 

@@ -33,8 +33,9 @@ internal import Testing
         let row = try await row("second", service)
         #expect(row.contains("m  waiting after failures") && row.contains("  in "), "\(row)")
         let entry = try await entry("second", service)
-        #expect(entry["waits_for"] as? String == "lane" && entry["lane_closed_until"] is String, "\(entry)")
-        #expect(entry["reason"] as? String == "waiting after failures" && entry["lane_closed_by"] == nil)
+        let closure = try #require(entry["lane_closure"] as? [String: Any])
+        #expect(entry["waits_for"] as? String == "lane" && closure["until"] is String, "\(entry)")
+        #expect(entry["reason"] as? String == "waiting after failures" && closure["status"] == nil)
         let shown = try await service.run("queue", "show", "second").output
         #expect(shown.contains("state     pending: waiting after failures"), "\(shown)")
         #expect(
@@ -70,7 +71,7 @@ internal import Testing
         )
         let third = try await service.run("send", server.url, "--fifo", "--id", "third")
         #expect(third.errors == ["queued: waits for first"], "\(third.errors)")
-        let fourth = try await service.run("send", server.url, "--after", "third", "--format", "json")
+        let fourth = try await service.run("send", server.url, "--dependency", "third", "--format", "json")
         let sent = try Command.json(try #require(fourth.output.first, "\(fourth.errors)"))
         #expect(sent["state"] as? String == "queued" && sent["waits_for_request"] as? String == "third")
     }
@@ -144,7 +145,7 @@ internal import Testing
     @Test func `requested delays are reported as reasons`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "later", "--at", "1h")
-        try await service.keep(Self.refusing, "--id", "next", "--after", "later")
+        try await service.keep(Self.refusing, "--id", "next", "--dependency", "later")
         let later = try await row("later", service)
         #expect(later.hasSuffix("  scheduled for later") && later.contains("  in "), "\(later)")
         #expect(try await row("next", service).hasSuffix("  waits for later"))
@@ -162,7 +163,7 @@ internal import Testing
         try await service.pause()
         for id in ["dropped", "refused"] { try await service.keep(server.url, "--id", id) }
         for id in ["dropped", "refused"] {
-            try await service.keep(server.url, "--id", "after-\(id)", "--after", id)
+            try await service.keep(server.url, "--id", "after-\(id)", "--dependency", id)
         }
         _ = try await service.run("queue", "drop", "dropped")
         _ = try await service.run("queue", "resume")

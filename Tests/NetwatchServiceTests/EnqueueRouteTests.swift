@@ -41,12 +41,12 @@ internal import Testing
         let listed =
             try await queue.respond(.GET, "/v1/requests?tag=t").members["requests"] as? [[String: Any]]
         #expect(listed?.map { $0["id"] as? String } == ["a"] && listed?.first?["tag"] as? String == "t")
-        let shown = try await queue.respond(.GET, "/v1/requests/a").members["on_done"] as? [String: Any]
+        let shown = try await queue.options(of: "a")["on_done"] as? [String: Any]
         #expect(shown?["url"] as? String == "https://b.example/" && shown?["credential"] as? String == "c")
         let webhook = #"{"url":"https://b.example/?code=hush"}"#
         let secret = #"{\#(urlMember),"queue":"always","id":"c","on_done":\#(webhook)}"#
         #expect(try await queue.respond(.POST, "/v1/requests", secret).status == 202)
-        let hidden = try await queue.respond(.GET, "/v1/requests/c").members["on_done"] as? [String: Any]
+        let hidden = try await queue.options(of: "c")["on_done"] as? [String: Any]
         #expect(hidden?["url"] as? String == "https://b.example/?code=REDACTED")
         let dropped = try await queue.respond(.POST, "/v1/queue/drop", #"{"filter":{"tag":"u"}}"#)
         #expect(dropped.members["done"] as? Int == 1)
@@ -147,7 +147,7 @@ internal import Testing
         let queue = try await directory.openQueue()
         let all = """
             {\(urlMember),"method":"POST","headers":[["X-A","b"]],"body":"c","queue":"always","id":"a","lane":"l",
-            "fifo":false,"priority":1,"ttl_seconds":60,"max_attempts":3,"replace_key":"r","after":[],
+            "fifo":false,"priority":1,"ttl_seconds":60,"max_attempts":3,"replace_key":"r","dependencies":[],
             "expect":"status=2xx","at_most_once":false,"durability":"normal","when_full":"reject",
             "idempotency":{"key":"k","header":"X-Key","quoted":true,"none":false},
             "deadline":null,"not_before":null,"body_base64":null,"staged":null,"idempotency_key":null}
@@ -337,11 +337,11 @@ internal import Testing
         }
         for (id, version) in [("a", "1.1"), ("b", "2")] {
             #expect(try await send(id, #","http_version":"\#(version)""#).status == 202)
-            let shown = try await queue.respond(.GET, "/v1/requests/\(id)").members
+            let shown = try await queue.options(of: id)
             #expect(shown["http_version"] as? String == version)
         }
         #expect(try await send("c", "").status == 202)
-        #expect(try await queue.respond(.GET, "/v1/requests/c").members["http_version"] == nil)
+        #expect(try await queue.options(of: "c")["http_version"] == nil)
         let refused = try await send("d", #","http_version":"3""#)
         #expect(refused.status == 400 && refused.code == "invalid_option")
         #expect(refused.detail == "`http_version` is `3`; it must be one of 1.1, 2")
@@ -364,12 +364,12 @@ internal import Testing
         }
         let sent = try await send("a", #","retry_statuses":"404,5xx","dead_statuses":"410""#)
         #expect(sent.status == 202, "\(sent.members)")
-        let shown = try await queue.respond(.GET, "/v1/requests/a").members
+        let shown = try await queue.options(of: "a")
         #expect(
             shown["retry_statuses"] as? String == "404,500-599" && shown["dead_statuses"] as? String == "410"
         )
         _ = try await send("b", "")
-        let plain = try await queue.respond(.GET, "/v1/requests/b").members
+        let plain = try await queue.options(of: "b")
         #expect(plain["retry_statuses"] == nil && plain["dead_statuses"] == nil)
         for (members, detail) in [
             (#","retry_statuses":"404-""#, "`retry_statuses`: `404-` is not a list of statuses; accepted: "),

@@ -75,7 +75,7 @@ private struct Users {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct OwnershipTests {
-    private let redacted: Set = ["v", "id", "state", "host", "redacted"]
+    private let redacted: Set = ["id", "state", "host", "redacted"]
 
     @Test func `of the requests of others, only id, state and host can be read`() async throws {
         let users = try await Users()
@@ -165,7 +165,7 @@ private struct Users {
     @Test func `a request may depend on one of another user, which it does not change`() async throws {
         let users = try await Users()
         try await users.submit(users.alice, "a")
-        #expect(try await users.submit(users.bob, "b", #","after":["a"]"#).status == 202)
+        #expect(try await users.submit(users.bob, "b", #","dependencies":["a"]"#).status == 202)
         _ = try await users.respond(users.bob, .DELETE, "/v1/requests/b")
         let states = try await users.list(users.root).mapValues { $0["state"] as? String }
         #expect(states == ["a": "pending", "b": "cancelled"])

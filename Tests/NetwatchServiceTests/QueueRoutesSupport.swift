@@ -30,6 +30,11 @@ struct RouteResponse {
 
 extension OfflineQueue {
     /// Returns the response of the queue's routes to a request.
+    /// The options in the details of a request.
+    nonisolated func options(of id: String) async throws -> [String: Any] {
+        try await respond(.GET, "/v1/requests/\(id)").members["options"] as? [String: Any] ?? [:]
+    }
+
     nonisolated func respond(
         _ method: HTTPMethod,
         _ target: String,

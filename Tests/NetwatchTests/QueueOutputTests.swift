@@ -8,25 +8,38 @@ internal import Testing
 
 /// The output of `netwatch queue` and `netwatch send`.
 @Suite struct QueueOutputTests {
-    private func details(_ members: String) throws -> ControlMessage.Details {
+    /// Returns details of a request.
+    ///
+    /// - Parameters:
+    ///   - members: Members of the request in JSON.
+    ///   - counts: The numbers of its attempts.
+    ///   - others: Members of the details in JSON, with a comma at the end.
+    private func details(
+        _ members: String,
+        counts: (attempts: Int, deferrals: Int) = (0, 0),
+        attempts: String = "[]",
+        options: String = "{}",
+        _ others: String = ""
+    ) throws -> RequestDetails {
         let text = """
-            {"v":1,"headers":[],"after":[],"at_most_once":false,"attempts":[],"request":{"v":1,"id":"a",
-            "method":"POST","url":"http://a/","fifo":false,"priority":5,"body_bytes":0,"attempts":0,"deferrals":0,
-            "created":"2027-01-15T08:00:00Z",\(members)}}
+            {"v":1,"headers":[],"dependencies":[],"options":\(options),"attempts":\(attempts),\(others)
+            "connect_timeout_seconds":1,"response_timeout_seconds":1,"request":{"id":"a","sequence":1,"method":"POST",
+            "url":"http://a/","fifo":false,"priority":5,"body_bytes":0,"attempts":\(counts.attempts),
+            "deferrals":\(counts.deferrals),"created":"2027-01-15T08:00:00Z",\(members)}}
             """
-        return try ControlMessage.decoder.decode(ControlMessage.Details.self, from: Data(text.utf8))
+        return try ControlMessage.decoder.decode(RequestDetails.self, from: Data(text.utf8))
     }
 
     @Test(arguments: [
         (
-            #""state":"held","hold_reason":"ambiguous","reason":"held (ambiguous)""#,
+            #""state":"held","hold_reason":"ambiguous""#,
             "state     held (ambiguous)"
         ),
         (
-            #""state":"held","hold_reason":"auth","last_error":"HTTP 401","reason":"held (auth)""#,
-            "state     held (auth)"
+            #""state":"held","hold_reason":"auth","last_error":"HTTP 401""#,
+            "state     held (auth): HTTP 401"
         ),
-        (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, "state     pending: HTTP 503"),
+        (#""state":"pending","last_error":"HTTP 503""#, "state     pending: HTTP 503"),
         (#""state":"pending""#, "state     pending"),
     ])
     func `a request's state is printed once`(members: String, line: String) throws {
@@ -34,12 +47,12 @@ internal import Testing
     }
 
     @Test(arguments: [
-        (#""state":"held","hold_reason":"user","last_error":"HTTP 503","reason":"held (user)""#, true),
+        (#""state":"held","hold_reason":"user","last_error":"HTTP 503""#, true),
         (
-            #""state":"held","hold_reason":"auth","last_error":"HTTP 503","reason":"held (auth): HTTP 503""#,
+            #""state":"held","hold_reason":"auth","last_error":"HTTP 503""#,
             false
         ),
-        (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, false),
+        (#""state":"pending","last_error":"HTTP 503""#, false),
     ])
     func `the last error of a held request is printed unless its state contains it`(
         members: String,
@@ -64,16 +77,13 @@ internal import Testing
         last: Int,
         line: String
     ) throws {
-        var details = try details(#""state":"\#(state)""#)
-        (details.request.attempts, details.request.deferrals) = (counted, deferred)
-        if last > 0 {
-            let text =
-                #"[{"number":\#(last),"started":"2027-01-15T08:00:00Z","duration_seconds":0,"curl_code":0}]"#
-            details.attempts = try ControlMessage.decoder.decode(
-                [ControlMessage.Attempt].self,
-                from: Data(text.utf8)
-            )
-        }
+        let attempt =
+            #"{"number":\#(last),"started":"2027-01-15T08:00:00Z","duration_seconds":0,"curl_code":0}"#
+        let details = try details(
+            #""state":"\#(state)""#,
+            counts: (counted, deferred),
+            attempts: last > 0 ? "[\(attempt)]" : "[]"
+        )
         #expect(RequestReport(details).lines.contains(line), "\(RequestReport(details).lines)")
     }
 
@@ -82,11 +92,13 @@ internal import Testing
     )
         throws
     {
-        var details = try details(#""state":"pending","waits_for":"\#(wait)""#)
-        func waits() -> String? { RequestReport(details).lines.first { $0.hasPrefix("waits ") } }
-        #expect(waits()?.contains("`netwatch queue flush`") == true)
-        details.busyUntil = Date(timeIntervalSinceNow: 60)
-        #expect(waits()?.contains("flush") == false && waits()?.contains("`netwatch queue retry`") == true)
+        func waits(_ others: String = "") throws -> String? {
+            let details = try details(#""state":"pending","waits_for":"\#(wait)""#, others)
+            return RequestReport(details).lines.first { $0.hasPrefix("waits ") }
+        }
+        #expect(try waits()?.contains("`netwatch queue flush`") == true)
+        let busy = try waits(#""busy_until":"\#((Date() + 60).rfc3339)","#)
+        #expect(busy?.contains("flush") == false && busy?.contains("`netwatch queue retry`") == true)
     }
 
     @Test func `a hold is explained after a send`() {
@@ -94,7 +106,7 @@ internal import Testing
             id: "a",
             state: "queued",
             reason: "held (auth): HTTP 401",
-            holdReason: "auth"
+            holdReason: .auth
         )
         #expect(SendReport.lines(held).first == "held (auth): HTTP 401")
         #expect(SendReport.lines(held).last?.hasPrefix("the credential of the request is missing") == true)
@@ -103,9 +115,8 @@ internal import Testing
     }
 
     @Test func `a hold without a credential is explained, and the time of the next try is printed`() throws {
-        let reason = "held (auth): HTTP 401; the request has no credential"
         let next = "2027-01-15T08:05:00"
-        let members = #""state":"held","hold_reason":"auth","reason":"\#(reason)","next_try":"\#(next)Z""#
+        let members = #""state":"held","hold_reason":"auth","status":401,"next_try":"\#(next)Z""#
         let lines = RequestReport(try details(members)).lines
         #expect(
             lines.contains {
@@ -114,13 +125,15 @@ internal import Testing
         )
         #expect(lines.contains { $0.hasPrefix("next try  \(next)") })
         let now = Date(timeIntervalSince1970: 1_800_000_000)
-        let table = QueueTable([.whole(try details(members).request)], window: nil, now: now)
+        let table = QueueTable([.whole(try details(members).summary)], window: nil, now: now)
         #expect(table.lines(withHeader: false).first?.plain.contains("in 5m") == true)
     }
 
     @Test func `a request's statuses are printed`() throws {
-        var details = try details(#""state":"pending""#)
-        (details.retryStatuses, details.deadStatuses) = ("404,500-599", "410")
+        let details = try details(
+            #""state":"pending""#,
+            options: #"{"retry_statuses":"404,500-599","dead_statuses":"410"}"#
+        )
         let line = "statuses  retried after 404,500-599; given up after 410"
         #expect(RequestReport(details).lines.contains(line))
     }
@@ -136,8 +149,9 @@ internal import Testing
     }
 
     @Test func `the progress of a send names the cause once`() throws {
-        let members = #""state":"pending","waits_for":"lane","lane_closed_until":"2027-01-15T08:00:05Z""#
-        let entry = try details(members).request
+        let members =
+            #""state":"pending","waits_for":"lane","lane_closure":{"cause":"failures","until":"2027-01-15T08:00:05Z"}"#
+        let entry = try details(members).summary
         let sent = ControlMessage.Sent(id: "a", state: "queued", reason: "waiting after failures")
         let progress = SendReport.progress(of: sent, entry, now: Date(timeIntervalSince1970: 1_800_000_000))
         #expect(progress == "queued: waiting after failures, next attempt in 5.0 s")
@@ -177,16 +191,20 @@ internal import Testing
     }
 
     private func statistics(paused: Bool = false, lanes: [(String, String)] = [], closed: Int = 0) throws
-        -> ControlMessage.Statistics
+        -> QueueStatistics
     {
-        let closure = #"{"host":"a","lane":"","until":"2027-01-15T08:00:00Z","reason":""}"#
+        let closure = #"""
+            {"host":"a","lane":"","origin":"http://a:80","fifo":false,
+            "closure":{"cause":"failures","until":"2027-01-15T08:00:00Z"}}
+            """#
         let closures = Array(repeating: closure, count: closed).joined(separator: ",")
         let list = lanes.map { #"{"host":"\#($0.0)","lane":"\#($0.1)"}"# }.joined(separator: ",")
         let text = """
             {"v":1,"counts":{},"requests":0,"bytes":0,"lanes":0,"paused":\(paused),"paused_lanes":[\(list)],
-            "closed_lanes":[\(closures)],"database_bytes":0,"free_bytes":0}
+            "closed_lanes":[\(closures)],"database_bytes":0,"free_bytes":0,"completions":[],"disk_reserve_bytes":0,
+            "disk_full":false,"encryption":[],"staged_bodies":0,"staged_bytes":0}
             """
-        return try ControlMessage.decoder.decode(ControlMessage.Statistics.self, from: Data(text.utf8))
+        return try ControlMessage.decoder.decode(QueueStatistics.self, from: Data(text.utf8))
     }
 
     @Test func `the statistics list what is paused`() throws {
@@ -230,7 +248,7 @@ internal import Testing
 
     @Test func `a queue whose disk is full needs attention, and says how much must stay free`() throws {
         var statistics = try statistics(closed: 0)
-        (statistics.diskFull, statistics.diskReserveBytes) = (true, 16_800_000)
+        (statistics.isDiskFull, statistics.diskReserve) = (true, 16_800_000)
         statistics.freeBytes = 10_700_000
         let queue = ServiceSummary.Queue(statistics)
         let summary = ServiceSummary(state: .running, socket: "", queue: queue)

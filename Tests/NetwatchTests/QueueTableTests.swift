@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 internal import Testing
 
 @testable internal import netwatch
@@ -19,12 +20,12 @@ internal import Testing
     ) throws -> [String] {
         let entries = try ids.map { id in
             let text = """
-                {"v":1,"id":"\(id)","state":"pending","method":"POST","url":"https://api.example.com/orders/2026/11/26",
+                {"v":1,"id":"\(id)","sequence":1,"state":"pending","method":"POST","url":"https://api.example.com/orders/2026/11/26",
                 "fifo":false,"priority":5,"body_bytes":1200,"attempts":4,"deferrals":0,"created":"2027-01-15T08:00:00Z",
-                "reason":"\(reason)"\(members)}
+                "last_error":"\(reason)"\(members)}
                 """
             return ControlMessage.Listed.whole(
-                try ControlMessage.decoder.decode(ControlMessage.Entry.self, from: Data(text.utf8))
+                try ControlMessage.decoder.decode(QueuedRequest.self, from: Data(text.utf8))
             )
         }
         let table = QueueTable(entries, window: window, now: Date(timeIntervalSince1970: 1_800_000_000))
@@ -67,8 +68,7 @@ internal import Testing
         arguments: [
             ("retry", "due", "in 5m"), ("budget", "due", "in 5m"), ("time", "due", "in 5m"),
             ("network", "due", nil),
-            ("lane", "lane_closed_until", "in 5m"), ("lane", "due", nil),
-            ("constraint", "window_opens", "in 5m"),
+            ("lane", "until", "in 5m"), ("lane", "due", nil),
         ] as [(String, String, String?)]
     )
     func `the time of the next attempt is listed if the request waits for a time`(
@@ -76,9 +76,11 @@ internal import Testing
         member: String,
         next: String?
     ) throws {
-        let members = #","waits_for":"\#(wait)","\#(member)":"2027-01-15T08:05:00.000Z""#
+        let time = #""\#(member)":"2027-01-15T08:05:00.000Z""#
+        let given = member == "until" ? #""lane_closure":{"cause":"failures",\#(time)}"# : time
+        let members = #","waits_for":"\#(wait)",\#(given)"#
         let lines = try lines(window: nil, reason: "HTTP 503", members: members)
-        #expect(lines[0].hasSuffix("  4" + (next.map { "  \($0)" } ?? "  ") + "  HTTP 503"), "\(lines)")
+        #expect(lines[0].contains("/26  4" + (next.map { "  \($0)" } ?? "  ") + "  "), "\(lines)")
     }
 
     @Test(arguments: [80, 200]) func `shortened ids differ, and are accepted as beginnings of ids`(

@@ -1,5 +1,5 @@
 package import Foundation
-internal import OfflineQueue
+package import OfflineQueue
 
 /// The JSON bodies of the control API. Clients ignore unknown members; the service rejects them.
 package enum ControlMessage {
@@ -33,6 +33,23 @@ package enum ControlMessage {
 }
 
 extension ControlMessage {
+    /// A response that has the members of a value, and the version.
+    package struct Versioned<Value: Encodable & Sendable>: Encodable, Sendable {
+        private let value: Value
+
+        package init(_ value: Value) { self.value = value }
+
+        private enum CodingKeys: CodingKey {
+            case v
+        }
+
+        package func encode(to encoder: any Encoder) throws {
+            try value.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(ControlMessage.version, forKey: .v)
+        }
+    }
+
     /// The response to `GET /v1/status`.
     package struct Status: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
@@ -83,7 +100,7 @@ extension ControlMessage {
     /// The queue in short. `GET /v1/queue/stats` has more.
     package struct Queue: Codable, Hashable, Sendable {
         /// The number of requests in each state.
-        package var counts: [String: Int]
+        package var counts: QueueCounts
         /// The waiting requests and their size.
         package var requests: Int
         package var bytes: Int64

@@ -1,4 +1,4 @@
-package import Foundation
+package import OfflineQueue
 
 extension ControlMessage {
     /// The edits of requests, as the last segment of `/v1/queue/…` names them.
@@ -105,30 +105,12 @@ extension ControlMessage {
         package var v = ControlMessage.version
         /// The number of requests of the selected lanes that are now being tried or wait for their turn.
         package var requests: Int
-        /// The lanes with requests that were opened before the end of a server's `Retry-After`, at most 1000. `nil`
-        /// from services of earlier versions.
-        package var openedLanes: [Lanes]?
-        /// Whether the whole queue is paused. `nil` from services of earlier versions.
-        package var queuePaused: Bool?
-        /// The paused lanes among the selected ones, at most 1000. `nil` from services of earlier versions.
-        package var pausedLanes: [Lanes]?
-    }
-
-    /// The body of `POST /v1/queue/flush`, `pause` and `resume`: selects lanes. Without members, `flush` and `pause`
-    /// apply to the whole queue, and `resume` ends every pause.
-    package struct Lanes: Codable, Hashable, Sendable {
-        package var host: String?
-        /// The lane's label; empty selects lanes without a label.
-        package var lane: String?
-        /// The id of the user whose requests the lane has. A missing member selects the lanes of all users; in a
-        /// response, it means that the requests have no submitter.
-        package var submitter: UInt32?
-
-        package init(host: String?, lane: String?, submitter: UInt32? = nil) {
-            self.host = host
-            self.lane = lane
-            self.submitter = submitter
-        }
+        /// The lanes with requests that were opened before the end of a server's `Retry-After`, at most 1000.
+        package var openedLanes: [QueueStatistics.ClosedLane]
+        /// Whether the whole queue is paused.
+        package var queuePaused: Bool
+        /// The paused lanes among the selected ones, at most 1000.
+        package var pausedLanes: [QueueStatistics.PausedLane]
     }
 
     /// The response to `POST /v1/queue/pause` and `resume`.
@@ -138,82 +120,10 @@ extension ControlMessage {
         package var paused: Bool
         /// The number of affected lanes.
         package var lanes: Int
-        /// Whether any of the lanes, or the whole queue if all lanes are selected, was paused before. `nil` from
-        /// services of earlier versions.
-        package var wasPaused: Bool?
-        /// Whether the whole queue is paused now. `nil` from services of earlier versions.
-        package var queuePaused: Bool?
-    }
-
-    /// The response to `GET /v1/queue/stats`.
-    package struct Statistics: Codable, Hashable, Sendable {
-        package var v = ControlMessage.version
-        package var counts: [String: Int]
-        /// The number of unfinished requests, as the queue's limits count them.
-        package var requests: Int
-        /// The bytes of the unfinished requests, as the queue's limits count them.
-        package var bytes: Int64
-        package var oldest: Date?
-        package var lanes: Int
-        /// Whether the whole queue is paused.
-        package var paused: Bool
-        /// The paused lanes, in the form that `resume` takes.
-        package var pausedLanes: [Lanes]
-        /// Lanes that have requests and are closed temporarily, by a server's `Retry-After` or after failures.
-        package var closedLanes: [ClosedLane]
-        /// The finished requests that wait for the handler of their tag, which a program that uses the library
-        /// registers. `nil` from services of earlier versions.
-        package var completions: [Completions]?
-        package var databaseBytes: Int64
-        package var freeBytes: Int64
-        /// The bytes that new requests leave free on the file system. `nil` from services of earlier versions.
-        package var diskReserveBytes: Int64?
-        /// Whether too little of the file system is free for a new request with a body of 64 KiB. `nil` from services of
-        /// earlier versions.
-        package var diskFull: Bool?
-        /// The number of uploads that no request uses yet, and their bytes. `nil` from services of earlier versions.
-        package var stagedBodies: Int?
-        package var stagedBytes: Int64?
-        /// The numbers of requests by encryption key; `nil` if the queue was never encrypted.
-        package var encryption: [KeyUse]?
-    }
-
-    /// The number of requests that are encrypted with one key.
-    package struct KeyUse: Codable, Hashable, Sendable {
-        /// The id of the key; `nil` for requests that are not encrypted.
-        package var key: String?
-        package var requests: Int
-        /// Whether the queue has the key.
-        package var available: Bool
-        /// Whether new requests are encrypted with this key.
-        package var current: Bool
-    }
-
-    /// The finished requests with a tag that no handler has handled.
-    package struct Completions: Codable, Hashable, Sendable {
-        package var tag: String
-        package var requests: Int
-    }
-
-    /// A lane that is closed temporarily.
-    package struct ClosedLane: Codable, Hashable, Sendable {
-        package var host: String
-        /// The lane's label; empty if it has none.
-        package var lane: String
-        /// The id of the user whose requests the lane has; `nil` if they have no submitter.
-        package var submitter: UInt32?
-        /// The scheme, host and port. `nil` from services of earlier versions, like `fifo`.
-        package var origin: String?
-        /// Whether the lane sends its requests in order.
-        package var fifo: Bool?
-        /// The constraints of its requests; `nil` if there are none.
-        package var constraints: String?
-        /// When the lane opens again.
-        package var until: Date
-        /// The HTTP status of the response whose `Retry-After` closed the lane; `nil` if failures closed it.
-        package var status: Int?
-        /// The reason, for people.
-        package var reason: String
+        /// Whether any of the lanes, or the whole queue if all lanes are selected, was paused before.
+        package var wasPaused: Bool
+        /// Whether the whole queue is paused now.
+        package var queuePaused: Bool
     }
 
     /// The body of an error response (RFC 9457).

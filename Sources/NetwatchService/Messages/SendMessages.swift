@@ -59,10 +59,9 @@ extension ControlMessage {
         package var status: Int?
         /// Why the request is queued or was given up, for people.
         package var reason: String?
-        /// The hold reason of a held request, as in ``ControlMessage/Entry``; otherwise `nil`.
-        package var holdReason: String?
-        /// The id of the request for which this one waits, as in ``ControlMessage/Entry``; `nil` from services of
-        /// earlier versions.
+        /// The hold reason of a held request; otherwise `nil`.
+        package var holdReason: HoldReason?
+        /// The id of the request for which this one waits; see `QueuedRequest.waitsForID`.
         package var waitsForRequest: String?
         /// Base64 of the first 64 KiB of the server's response body, for a delivered request.
         package var bodyBase64: String?
@@ -74,7 +73,7 @@ extension ControlMessage {
             state: String,
             status: Int? = nil,
             reason: String? = nil,
-            holdReason: String? = nil,
+            holdReason: HoldReason? = nil,
             bodyBase64: String? = nil
         ) {
             self.id = id
@@ -159,25 +158,25 @@ extension ControlMessage {
 
 extension ControlMessage.Sent {
     /// Creates the response to a ``ControlMessage/Send`` whose id was already known, from the details of that request.
-    package init(_ details: ControlMessage.Details) {
-        let request = details.request
-        let isOver = request.finished != nil
-        let body = details.response?.bodyBase64 ?? ""
+    package init(_ details: RequestDetails) {
+        let request = details.summary
+        let isOver = request.state.isFinal
+        let body = details.response?.body ?? Data()
         self.init(
             id: request.id,
-            state: isOver ? request.state : "queued",
+            state: isOver ? request.state.rawValue : "queued",
             status: isOver ? request.status : nil,
             reason: Self.reason(of: request),
             holdReason: request.holdReason,
-            bodyBase64: body.isEmpty ? nil : body
+            bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
         )
-        waitsForRequest = request.waitsForRequest
+        waitsForRequest = request.waitsForID
     }
 
-    private static func reason(of request: ControlMessage.Entry) -> String? {
+    private static func reason(of request: QueuedRequest) -> String? {
         switch request.state {
-        case "delivered": nil
-        case "inflight": "an attempt is in progress"
+        case .delivered: nil
+        case .inflight: "an attempt is in progress"
         default: request.reason
         }
     }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import OfflineQueue
 
 /// The status page. Works without a script; the script only loads it again.
 struct StatusPage {
@@ -6,7 +7,7 @@ struct StatusPage {
     let hosts: [(host: ControlMessage.Host, timeline: HistoryTimeline)]
     /// The newest first.
     let outages: [HostHistory.Outage]
-    let closedLanes: [ControlMessage.ClosedLane]
+    let closedLanes: [QueueStatistics.ClosedLane]
     /// Whether the page names the origins of the closed lanes. If not, it has only their number: the origins show which
     /// servers other users send requests to.
     let namesOrigins: Bool
@@ -165,7 +166,7 @@ struct StatusPage {
     }
 
     private var queueCounts: HTML {
-        let counts = status.queue.counts.filter { $0.value > 0 }.sorted { $0.key < $1.key }
+        let counts = status.queue.counts.byName.filter { $0.value > 0 }.sorted { $0.key < $1.key }
         let items = counts.map { HTML("<div><dt>\($0.key)</dt><dd>\($0.value)</dd></div>") }
         return items.isEmpty ? "<p>The queue is empty.</p>" : "<dl>\(items)</dl>"
     }
@@ -186,13 +187,13 @@ struct StatusPage {
         return closedLaneList
     }
 
-    private static func nextAttempt(_ lanes: [ControlMessage.ClosedLane]) -> String {
-        lanes.map(\.until).min().map(TextFormat.time) ?? ""
+    private static func nextAttempt(_ lanes: [QueueStatistics.ClosedLane]) -> String {
+        lanes.map(\.closure.until).min().map(TextFormat.time) ?? ""
     }
 
     /// One entry for all lanes of an origin that wait for the same reason, without their labels.
     private var closedLaneList: HTML {
-        let groups = Dictionary(grouping: closedLanes) { [$0.origin ?? $0.host, $0.reason] }
+        let groups = Dictionary(grouping: closedLanes) { [$0.origin, "\($0.closure)"] }
         let sorted = groups.sorted { $0.key.lexicographicallyPrecedes($1.key) }
         let items = sorted.prefix(Self.mostClosed).map { key, lanes in
             let count = lanes.count == 1 ? "" : " (\(lanes.count) lanes)"

@@ -52,7 +52,7 @@ struct PageRoutes: Sendable {
                 within: Self.outageWindow,
                 limit: Self.mostOutages
             ),
-            closedLanes: try await state.queue.statistics().closedLanes.map(ControlMessage.ClosedLane.init),
+            closedLanes: try await state.queue.statistics().closedLanes,
             namesOrigins: caller.readsLanes,
             hasHistory: state.hosts.history != nil,
             reload: await state.reloads.latest,

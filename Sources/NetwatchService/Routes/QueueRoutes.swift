@@ -188,15 +188,14 @@ extension Problem {
 extension ControlMessage.Redacted {
     init(_ request: QueuedRequest) {
         let origin = try? Origin(url: request.url, allowsUserInfo: true)
-        self.init(id: request.id, state: request.state.rawValue, host: origin?.host ?? "")
+        self.init(id: request.id, state: request.state, host: origin?.host ?? "")
     }
 }
 
 extension ControlMessage.Listed {
     init(_ request: QueuedRequest, for caller: Caller) {
         self =
-            caller.owns(request.submitter)
-            ? .whole(ControlMessage.Entry(request)) : .part(ControlMessage.Redacted(request))
+            caller.owns(request.submitter) ? .whole(request) : .part(ControlMessage.Redacted(request))
     }
 }
 
@@ -204,7 +203,7 @@ extension ControlMessage.Shown {
     init(_ details: RequestDetails, for caller: Caller) {
         self =
             caller.owns(details.summary.submitter)
-            ? .whole(ControlMessage.Details(details))
+            ? .whole(details)
             : .part(ControlMessage.RedactedDetails(request: ControlMessage.Redacted(details.summary)))
     }
 }

@@ -1,5 +1,3 @@
-internal import ClientCore
-internal import Foundation
 internal import NIOHTTP1
 internal import NetwatchEventLoop
 internal import OfflineQueue
@@ -37,7 +35,7 @@ extension QueueRoutes {
             let page = try await queue.list(query)
             let message = ControlMessage.List(
                 requests: page.requests.map { ControlMessage.Listed($0, for: request.caller) },
-                counts: try await queue.counts.byName,
+                counts: try await queue.counts,
                 next: page.next.map(\.text)
             )
             return .json(message, encoder: ControlMessage.encoder)
@@ -52,7 +50,8 @@ extension QueueRoutes {
             guard let details = try await queue.request(id) else {
                 throw Problem.unknownRequest(id)
             }
-            return .json(ControlMessage.Shown(details, for: request.caller), encoder: ControlMessage.encoder)
+            let shown = ControlMessage.Versioned(ControlMessage.Shown(details, for: request.caller))
+            return .json(shown, encoder: ControlMessage.encoder)
         }
     }
 
@@ -115,198 +114,5 @@ extension ListCursor {
             return nil
         }
         self.init(isFinished: kind == "f", position: position)
-    }
-}
-
-extension QueueCounts {
-    var byName: [String: Int] {
-        Dictionary(uniqueKeysWithValues: QueuedRequest.State.allCases.map { ($0.rawValue, self[$0]) })
-    }
-}
-
-// MARK: - Messages
-
-extension QueuedRequest {
-    /// Why the request is not delivered, for people. The current obstacle takes precedence over the result of the last
-    /// attempt.
-    fileprivate var reason: String? {
-        if let holdReason {
-            // If a user holds a request, the error is that of the last attempt, which is not the cause.
-            let held = "\(QueuedReason.held(holdReason))"
-            return holdReason == .user ? held : withCause(held) + (lacksCredential ? Self.noCredential : "")
-        }
-        switch state {
-        case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
-        case .cancelled: return withLastError("dropped")
-        case .superseded: return withLastError("replaced by a newer request")
-        default: break
-        }
-        switch waitReason {
-        case .attemptFailed?, nil: return lastError
-        case .noFreeSlot?: return "\(QueuedReason.noFreeSlot)\(originLimit.map(Self.overload) ?? "")"
-        case .localShortage?: return withCause("\(QueuedReason.localShortage)")
-        case .laneClosed?:
-            guard let laneClosure else { return "\(QueuedReason.laneClosed)" }
-            // The text about `Retry-After` already contains the status of that response.
-            return laneClosure.cause == .retryAfter ? "\(laneClosure)" : withCause("\(laneClosure)")
-        case let waitReason?: return waitReason.words(at: Date())
-        }
-    }
-
-    /// Whether a server rejected the request because it has no credential.
-    private var lacksCredential: Bool { holdReason == .auth && credential == nil && status == 401 }
-
-    private static let noCredential = "; \(ControlMessage.Entry.noCredential)"
-
-    /// Adds the last error to a reason, because the error is the cause.
-    private func withCause(_ reason: String) -> String { reason + (lastError.map { ": \($0)" } ?? "") }
-
-    private static func overload(_ limit: Int) -> String {
-        "; after overload, the limit of requests in flight to the origin is \(limit)"
-    }
-
-    /// Adds the last error to the cause of the request's end, because the error is not the cause.
-    private func withLastError(_ cause: String) -> String {
-        cause + (lastError.map { "; last error: \($0)" } ?? "")
-    }
-
-    /// When the time window opens for which the request waits; `nil` if it does not wait for one.
-    fileprivate var windowOpening: Date? { waitReason?.windowOpening(after: Date()) }
-}
-
-extension QueuedReason {
-    /// The reason in words, with the time at which a window opens.
-    func words(at now: Date) -> String {
-        "\(self)" + (windowOpening(after: now).map { ", which opens at \($0.rfc3339)" } ?? "")
-    }
-
-    fileprivate func windowOpening(after now: Date) -> Date? {
-        guard case .constraint(.window(let window)) = self else { return nil }
-        return window.nextOpening(from: now)
-    }
-
-    /// The value of `waits_for` in the API; `nil` for reasons that a pending or blocked request cannot have.
-    fileprivate var name: String? {
-        switch self {
-        case .notReachable: "network"
-        case .captivePortal: "portal"
-        case .attemptFailed: "retry"
-        case .laneClosed: "lane"
-        case .noFreeSlot: "slot"
-        case .paced: "pace"
-        case .constraint: "constraint"
-        case .rateLimited: "rate"
-        case .retryBudget: "budget"
-        case .localShortage: "resources"
-        case .behindEarlier: "earlier"
-        case .blocked: "dependencies"
-        case .scheduled: "time"
-        case .paused: "resume"
-        case .held, .alreadyQueued, .stopped, .cancelled: nil
-        }
-    }
-}
-
-extension ControlMessage.Entry {
-    init(_ request: QueuedRequest) {
-        self.init(
-            id: request.id,
-            state: request.state.rawValue,
-            holdReason: request.holdReason?.rawValue,
-            method: request.method,
-            url: request.url,
-            lane: request.lane,
-            fifo: request.isFIFO,
-            priority: request.priority,
-            tag: request.tag,
-            submitter: request.submitter,
-            bodyBytes: request.bodyBytes,
-            attempts: request.attempts,
-            deferrals: request.deferrals,
-            created: request.created,
-            due: request.due,
-            nextTry: request.nextTry,
-            expires: request.expires,
-            finished: request.finished,
-            status: request.status,
-            lastError: request.lastError,
-            reason: request.reason,
-            waitsFor: request.waitReason?.name,
-            waitsForRequest: request.waitsForID,
-            windowOpens: request.windowOpening,
-            laneClosedUntil: request.laneClosure?.until,
-            laneClosedBy: request.laneClosure?.status
-        )
-    }
-}
-
-extension ControlMessage.Details {
-    init(_ details: RequestDetails) {
-        self.init(
-            request: ControlMessage.Entry(details.summary),
-            unreadable: details.unreadable,
-            headers: details.areHeadersHidden ? nil : details.headers.map { [$0.name, $0.value] },
-            idempotencyKey: details.idempotencyKey,
-            replaceKey: details.options.replaceKey,
-            replacedBy: details.replacedBy,
-            after: details.dependencies,
-            atMostOnce: details.options.isAtMostOnce,
-            expect: details.options.expectation == .success ? nil : details.options.expectation.description,
-            credential: details.options.credential,
-            onDone: details.options.onDone?.redacted,
-            webhook: details.webhookID,
-            webhookOf: details.webhookOf,
-            constraints: details.options.constraints.isEmpty ? nil : details.options.constraints.description,
-            connectTimeoutSeconds: details.timeouts.connect / .seconds(1),
-            responseTimeoutSeconds: details.timeouts.response / .seconds(1),
-            totalTimeoutSeconds: details.timeouts.total.map { $0 / .seconds(1) },
-            httpVersion: details.options.httpVersion?.rawValue,
-            retryStatuses: details.options.statusRules.retry.text,
-            deadStatuses: details.options.statusRules.dead.text,
-            busyUntil: details.busyUntil,
-            attempts: details.attempts.map(ControlMessage.Attempt.init),
-            response: details.response.map(ControlMessage.Response.init)
-        )
-    }
-}
-
-extension [ClosedRange<Int>] {
-    /// The statuses as text; `nil` if there are none.
-    fileprivate var text: String? { isEmpty ? nil : StatusRanges.text(self) }
-}
-
-extension RequestDetails {
-    /// Whether the header fields may be left out because they cannot be decrypted.
-    fileprivate var areHeadersHidden: Bool { unreadable != nil && headers.isEmpty }
-}
-
-extension ControlMessage.Attempt {
-    fileprivate init(_ attempt: RecordedAttempt) {
-        self.init(
-            number: attempt.number,
-            started: attempt.started,
-            durationSeconds: attempt.duration / .seconds(1),
-            status: attempt.status,
-            curlCode: attempt.curlCode,
-            error: attempt.error
-        )
-    }
-}
-
-extension ControlMessage.Response {
-    fileprivate init(_ response: RecordedResponse) {
-        self.init(
-            status: response.status,
-            headers: response.headers.map { [$0.name, $0.value] },
-            bodyBase64: response.body.base64EncodedString(),
-            truncated: response.isTruncated
-        )
-    }
-}
-
-extension Webhook {
-    /// The webhook with its URL shown in the same way as that of a request.
-    fileprivate var redacted: Webhook {
-        Webhook(url: SecretQueryItems.redacting(url), credential: credential)
     }
 }

@@ -105,7 +105,7 @@ extension ControlMessage.Sent {
                 id: id,
                 state: "queued",
                 reason: reason.words(at: Date()),
-                holdReason: reason.holdReason?.rawValue
+                holdReason: reason.holdReason
             )
         case .dead(let id, let reason):
             self.init(id: id, state: "dead", reason: reason)
@@ -116,10 +116,6 @@ extension ControlMessage.Sent {
                 reason: "the queue or the lane is full, or the quota of the user is reached"
             )
         }
-    }
-
-    fileprivate init(_ details: RequestDetails) {
-        self.init(ControlMessage.Details(details))
     }
 }
 

@@ -125,7 +125,7 @@ struct ServiceState: Sendable {
             auditCorrections: await monitor.currentStatistics().auditCorrections,
             hosts: await hostCounts(),
             queue: ControlMessage.Queue(
-                counts: statistics.counts.byName,
+                counts: statistics.counts,
                 requests: statistics.requests,
                 bytes: statistics.bytes,
                 oldest: statistics.oldest,

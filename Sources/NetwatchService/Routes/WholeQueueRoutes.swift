@@ -28,22 +28,20 @@ extension QueueRoutes {
         let pauses = try await queue.pauses(in: selection)
         let message = ControlMessage.Flushed(
             requests: count,
-            openedLanes: opened.map {
-                ControlMessage.Lanes(host: $0.host, lane: $0.label, submitter: $0.submitter)
-            },
+            openedLanes: opened,
             queuePaused: pauses.isQueuePaused,
-            pausedLanes: pauses.lanes.map(ControlMessage.Lanes.init)
+            pausedLanes: pauses.lanes
         )
         return .json(message, encoder: ControlMessage.encoder)
     }
 
     /// Returns the lanes that a message selects; all lanes without a message.
     private func selection(in request: ControlRequest) throws(Problem) -> LaneSelection {
-        let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
+        guard let lanes = try request.optionalMessage(LaneSelection.self) else { return .all }
         return LaneSelection(
-            host: try lanes?.host.map(Problem.host),
-            label: lanes?.lane,
-            submitter: lanes?.submitter
+            host: try lanes.host.map(Problem.host),
+            label: lanes.label,
+            submitter: lanes.submitter
         )
     }
 
@@ -66,62 +64,16 @@ extension QueueRoutes {
         if !caller.readsLanes {
             (statistics.pausedLanes, statistics.closedLanes, statistics.completions) = ([], [], [])
         }
-        let message = ControlMessage.Statistics(
-            counts: statistics.counts.byName,
-            requests: statistics.requests,
-            bytes: statistics.bytes,
-            oldest: statistics.oldest,
-            lanes: statistics.lanes,
-            paused: statistics.isPaused,
-            pausedLanes: statistics.pausedLanes.map(ControlMessage.Lanes.init),
-            closedLanes: statistics.closedLanes.map(ControlMessage.ClosedLane.init),
-            completions: statistics.completions.map {
-                ControlMessage.Completions(tag: $0.tag, requests: $0.count)
-            },
-            databaseBytes: statistics.databaseBytes,
-            freeBytes: statistics.freeBytes,
-            diskReserveBytes: statistics.diskReserve,
-            diskFull: statistics.isDiskFull,
-            stagedBodies: statistics.stagedBodies,
-            stagedBytes: statistics.stagedBytes,
-            encryption: statistics.encryption.isEmpty
-                ? nil : statistics.encryption.map(ControlMessage.KeyUse.init)
-        )
-        return .json(message, encoder: ControlMessage.encoder)
+        return .json(ControlMessage.Versioned(statistics), encoder: ControlMessage.encoder)
     }
 }
 
-extension ControlMessage.Lanes {
-    fileprivate init(_ lane: QueueStatistics.PausedLane) {
-        self.init(host: lane.host, lane: lane.label, submitter: lane.submitter)
-    }
-}
+/// The body of `POST /v1/queue/flush`, `pause` and `resume`. Without members, `flush` and `pause` apply to the whole queue,
+/// and `resume` ends every pause.
+extension LaneSelection: NamedMembers {
+    static let memberNames = ["host", "lane", "submitter"]
 
-extension ControlMessage.KeyUse {
-    fileprivate init(_ use: QueueStatistics.KeyUse) {
-        self.init(
-            key: use.keyID,
-            requests: use.requests,
-            available: use.isAvailable,
-            current: use.isCurrent
-        )
-    }
-}
-
-extension ControlMessage.ClosedLane {
-    init(_ lane: QueueStatistics.ClosedLane) {
-        self.init(
-            host: lane.host,
-            lane: lane.label,
-            submitter: lane.submitter,
-            origin: lane.origin,
-            fifo: lane.isFIFO,
-            constraints: lane.constraints == RequestConstraints() ? nil : lane.constraints.description,
-            until: lane.closure.until,
-            status: lane.closure.status,
-            reason: "\(lane.closure)"
-        )
-    }
+    func object(named name: String) -> Any? { nil }
 }
 
 /// Routes for the state of the service's resolver.

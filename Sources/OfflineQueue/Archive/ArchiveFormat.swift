@@ -91,15 +91,20 @@ extension Data {
     }
 }
 
-/// The options of a request in an export that a development version has written. Such an export has the members of the
-/// stored record in the request itself, except two.
+/// What differs in an export that a development version has written: `after` has the dependencies, and the members of the
+/// stored record are in the request itself, except two.
 ///
 /// Existing queues of development versions move by export and import. This file can be removed after the first release.
 enum DevelopmentExport {
     private enum Names: String, CodingKey {
+        case after
         case maximumAttempts
         /// Such as `response=600000,total=900000,http-version=1.1,retry=404+500-599,record=none`.
         case timeouts
+    }
+
+    static func dependencies(from decoder: any Decoder) throws -> [String] {
+        try decoder.container(keyedBy: Names.self).decode([String].self, forKey: .after)
     }
 
     /// - Parameter decoder: Decodes the request.

@@ -45,7 +45,7 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var key: Key?
     package var replaceKey: String?
     /// The ids of the undelivered requests that this request depends on.
-    package var after: [String]
+    package var dependencies: [String]
     /// The name of the request's credential; `nil` for none.
     package var credential: String?
     /// The tag; `nil` for none.
@@ -71,7 +71,7 @@ extension ArchivedRequest {
     /// Holds a request that cannot be sent as it is, and removes its dependencies, so that a release does not wait for
     /// them.
     mutating func holdWithoutDependencies(_ reason: HoldReason, _ error: String) {
-        (state, holdReason, lastError, after) = (.held, reason.rawValue, error, [])
+        (state, holdReason, lastError, dependencies) = (.held, reason.rawValue, error, [])
     }
 }
 
@@ -170,7 +170,7 @@ extension ArchivedRequest {
         (options.lane, options.isFIFO, options.id) = (lane.isEmpty ? nil : lane, fifo, id)
         options.priority = priority
         options.replaceKey = replaceKey
-        options.dependencies = after
+        options.dependencies = dependencies
         options.credential = credential
         options.tag = tag
         options.idempotencyKey = key.map { .value($0.value) } ?? .none
@@ -217,7 +217,7 @@ extension ArchivedRequest {
             scheduled: optional(.scheduled),
             key: optional(.key),
             replaceKey: optional(.replaceKey),
-            after: value(.after),
+            dependencies: optional(.dependencies) ?? DevelopmentExport.dependencies(from: decoder),
             credential: optional(.credential),
             tag: optional(.tag),
             options: optional(.options) ?? StoredOptions(DevelopmentExport.options(from: decoder)),
@@ -281,12 +281,18 @@ extension ArchivedRequest {
         )
     }
 
-    /// Holds an unfinished request with an option that this version does not know. Only a user can release it, because it
-    /// is then sent without the option, which neither an export nor the row of an imported request contains.
+    /// Removes an option that this version does not know from a request, which neither an export nor the row of an
+    /// imported request contains. An unfinished request is held until a user releases it, and then sent without the
+    /// option. If it is dead or held in this way already, its error mentions the option.
     mutating func holdWithoutUnknownOption() {
-        guard let reason = options.options.unreadable, state != .dead else { return }
+        guard let reason = options.options.unreadable else { return }
         options.options.unreadable = nil
-        hold(.user, "\(reason); release it to send it without the option")
+        let words = "\(reason); a release or a retry sends it without the option"
+        let held = holdReason.flatMap(HoldReason.init(rawValue:))
+        guard state != .dead, held.map(HoldReason.releasableByRestart.contains) ?? true else {
+            return lastError = [lastError, words].compactMap(\.self).joined(separator: "; ")
+        }
+        hold(.user, words)
     }
 
     private mutating func hold(_ reason: HoldReason, _ error: String) {

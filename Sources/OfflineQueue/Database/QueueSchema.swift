@@ -183,7 +183,7 @@ enum QueueSchema {
             is_any INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (seq, on_seq)
         ) STRICT, WITHOUT ROWID;
-        CREATE INDEX depends_on ON depends (on_seq);
+        CREATE INDEX dependencies ON depends (on_seq);
 
         CREATE TABLE attempt (
             seq INTEGER NOT NULL,

@@ -325,26 +325,26 @@ extension RequestContent {
 
     /// Parses the stored form.
     ///
-    /// - Throws: ``DamagedColumn``.
-    init(stored text: String) throws(DamagedColumn) {
+    /// - Throws: ``SealFault``, which does not quote the text: header fields may be confidential.
+    init(stored text: String) throws(SealFault) {
         let lines = text.utf8.split(separator: 10, maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3 else { throw Self.damaged(text) }
+        guard lines.count == 3 else { throw Self.malformed }
         if !lines[0].isEmpty {
-            guard let digest = SHA256Digest(String(Substring(lines[0]))) else { throw Self.damaged(text) }
+            guard let digest = SHA256Digest(String(Substring(lines[0]))) else { throw Self.malformed }
             self.digest = digest
         }
         if !lines[1].isEmpty {
             let isQuoted = lines[1].starts(with: Self.quoted.utf8)
             let line = lines[1].dropFirst(isQuoted ? Self.quoted.utf8.count : 0)
-            guard let field = HeaderText.decode(String(Substring(line))).first, !field.name.isEmpty else {
-                throw Self.damaged(text)
+            guard line.contains(UInt8(ascii: ":")),
+                let field = HeaderText.decode(String(Substring(line))).first, !field.name.isEmpty
+            else {
+                throw Self.malformed
             }
             key = KeyHeader(name: field.name, value: field.value, isQuoted: isQuoted)
         }
         headers = String(Substring(lines[2]))
     }
 
-    private static func damaged(_ text: String) -> DamagedColumn {
-        DamagedColumn(name: "content", found: .string(text))
-    }
+    private static let malformed = SealFault(cause: .malformed, part: SealedPart.content.name)
 }

@@ -25,6 +25,8 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
         /// The value or ``BoundContent`` was changed, the value belongs to another request, or was encrypted with
         /// another key of the same id.
         case damaged
+        /// The value is not encrypted, and has no valid form.
+        case malformed
         /// OpenSSL or memory failed.
         case system(SystemError)
     }
@@ -42,8 +44,8 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
         if case .keyMissing = cause { true } else { false }
     }
 
-    /// Whether the value itself cannot be decrypted, with any key and at any time.
-    var isDamage: Bool { cause == .damaged }
+    /// Whether the value itself cannot be read, with any key and at any time.
+    var isDamage: Bool { cause == .damaged || cause == .malformed }
 
     var description: String {
         switch cause {
@@ -55,6 +57,9 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
         case .damaged:
             "the encrypted \(part) do not match the request: the database row was changed, or another key was "
                 + "used; drop the request, or restore the database from a backup"
+        case .malformed:
+            "the stored \(part) cannot be read: the database row was changed; drop the request, or restore the database "
+                + "from a backup"
         case .system(let error): "the encrypted \(part) cannot be read: \(error)"
         }
     }

@@ -92,7 +92,7 @@ extension Importer {
         try await read { events in
             for case .request(let request, let new) in events {
                 pending.append((request, new))
-                if request.state != .dead { graph.add(request.id, waitsFor: request.after) }
+                if request.state != .dead { graph.add(request.id, waitsFor: request.dependencies) }
             }
             try await addUnknown(&pending, to: &sum)
         }
@@ -171,9 +171,11 @@ extension Importer {
     private func link() async throws {
         try await read { events in
             var links: [DependencyLink] = []
-            for case .request(let request, _) in events where !request.after.isEmpty {
+            for case .request(let request, _) in events where !request.dependencies.isEmpty {
                 let isHeld = request.state == .held
-                links.append(DependencyLink(id: request.id, after: request.after, isHeld: isHeld))
+                links.append(
+                    DependencyLink(id: request.id, dependencies: request.dependencies, isHeld: isHeld)
+                )
             }
             if !links.isEmpty { try await archive.link(links) }
         }

@@ -49,7 +49,7 @@ extension QueueStatistics.ClosedLane {
 }
 
 /// A selection of lanes by their host, their label and their submitter.
-package struct LaneSelection: Hashable, Sendable {
+package struct LaneSelection: Hashable, Sendable, Codable {
     /// Selects every lane.
     package static let all = LaneSelection()
 
@@ -59,6 +59,11 @@ package struct LaneSelection: Hashable, Sendable {
     package let label: String?
     /// The user whose lanes are selected; `nil` matches the lanes of all users, and those without a submitter.
     package let submitter: UInt32?
+
+    private enum CodingKeys: String, CodingKey {
+        case host, submitter
+        case label = "lane"
+    }
 
     package init(host: String? = nil, label: String? = nil, submitter: UInt32? = nil) {
         self.host = host?.lowercased()

@@ -137,17 +137,10 @@ extension RequestChecks {
         if purpose == .store { try checkWindow(options, now: now) }
         try checkDependencies(options)
         try options.expectation.check()
-        try options.timeouts.check()
-        try options.statusRules.check()
+        try options.checkAttempts()
         if let id = options.webhookOf { try checkPrintable(id, "id of the request of a webhook") }
         if purpose == .store, let fault = options.constraints.fault {
             throw QueueError(.invalidOption, fault)
-        }
-        if let most = options.maximumAttempts, most < 1 {
-            throw QueueError(
-                .invalidOption,
-                "the maximum number of attempts is \(most); it must be at least 1"
-            )
         }
     }
 

@@ -183,7 +183,7 @@ extension SalvagedTable {
         do {
             let sql = "SELECT on_seq FROM depends WHERE seq = ? AND is_any = 0"
             let places = try Int64.fetchAll(try database.cachedStatement(sql: sql), arguments: [sequence])
-            request.after = try places.map { place in
+            request.dependencies = try places.map { place in
                 guard let row = try fetch("SELECT id FROM request NOT INDEXED WHERE seq = ?", [place]) else {
                     throw Failure.unknown("the row does not exist")
                 }

@@ -100,7 +100,7 @@ extension ArchivedRequest {
         scheduled = try row["scheduled_at"]
         key = content.key.map { Key(header: $0.name, value: $0.value, quoted: $0.isQuoted) }
         replaceKey = try row["replace_key"]
-        after = []
+        dependencies = []
         credential = try row["credential"]
         tag = try row["tag"]
         submitter = try row["submitter"]

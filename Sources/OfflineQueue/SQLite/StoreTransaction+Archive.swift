@@ -55,7 +55,7 @@ extension StoreTransaction {
         guard request.mayWaitForOthers else { return }
         do {
             let found = try rows(StoreStatements.dependencies, [sequence])
-            request.after = try found.map { try $0["id"] }
+            request.dependencies = try found.map { try $0["id"] }
             let later = try found.map { try $0["on_seq"] as Int64 }.filter { $0 > sequence }
             guard let cycle = try database.cycle(of: sequence, dependingOn: later) else { return }
             request.holdWithoutDependencies(.dependency, cycle)
@@ -116,7 +116,7 @@ extension StoreTransaction {
             guard try other.row["created_at"] <= archived.created else { return .superseded }
             try move(other, by: .replaced)
         }
-        let open = try openDependencies(archived.after)
+        let open = try openDependencies(archived.dependencies)
         let place = try insert(stored, of: restored, lane: lane.id)
         try setState(of: restored, at: place, open: open)
         for dependency in open ?? [] { try depend(place, on: dependency) }
@@ -238,7 +238,7 @@ extension StoreTransaction {
     mutating func link(_ links: [DependencyLink]) throws {
         for link in links {
             guard let request = try request(id: link.id), request.state.phase == .held(.dependency),
-                let places = try openDependencies(link.after)
+                let places = try openDependencies(link.dependencies)
             else { continue }
             for place in places { try depend(request.sequence, on: place) }
             if let cycle = try database.cycle(of: request.sequence, dependingOn: places) {

@@ -84,8 +84,11 @@ extension StoreTransaction {
                 try execute(StoreStatements.postpone, ["seq": request.sequence, "due": due.milliseconds])
                 return nil
             }
-            let opened: StoredRow
-            do { opened = try self.opened(row) } catch let fault as SealFault {
+            let (opened, content): (StoredRow, RequestContent)
+            do {
+                opened = try self.opened(row)
+                content = try RequestContent(opened)
+            } catch let fault as SealFault {
                 try hold(request, .key, because: "\(fault)")
                 return nil
             }
@@ -101,7 +104,7 @@ extension StoreTransaction {
                     "now": now.milliseconds,
                 ]
             )
-            return try ClaimedRequest(request, opened, lease, now: now)
+            return try ClaimedRequest(request, opened, content, lease, now: now)
         }
     }
 
@@ -234,8 +237,13 @@ private struct RetryCounter {
 
 extension ClaimedRequest {
     /// - Parameter row: The row, decrypted.
-    fileprivate init(_ request: StoredRequest, _ row: StoredRow, _ lease: Lease, now: Timestamp) throws {
-        let content = try RequestContent(row)
+    fileprivate init(
+        _ request: StoredRequest,
+        _ row: StoredRow,
+        _ content: RequestContent,
+        _ lease: Lease,
+        now: Timestamp
+    ) throws {
         try self.init(
             sequence: request.sequence,
             id: request.id,

@@ -121,7 +121,7 @@ extension StoreTransaction {
         if let response { try keep(response, of: request) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
         if let tag = request.options.tag { completedTags.insert(tag) }
-        if request.options.onDone != nil {
+        if request.options.mayHaveWebhook {
             try enqueueWebhook(ofFinished: request.sequence, isExpired: ending.isExpired)
         }
         // A superseded request has a successor in the same lane. The requests that depended on it now wait for the
@@ -268,8 +268,9 @@ extension StoreTransaction {
     }
 
     private func webhook(reporting row: StoredRow, isExpired: Bool) throws -> NewRequest {
-        guard let webhook = try EnqueueOptions(row: row).onDone else {
-            throw QueueError(.storeUnusable, "the request has no webhook")
+        let reported = try EnqueueOptions(row: row)
+        guard let webhook = reported.onDone else {
+            throw QueueError(.storeUnusable, reported.unreadable ?? "the request has no webhook")
         }
         // A random id: a user who could calculate it in advance could enqueue another request with it.
         let id = UUIDv7.make(at: now)

@@ -39,11 +39,11 @@ extension StoreTransaction {
         }
     }
 
-    /// Returns whether a request is held because it cannot be decrypted, and this is still so. The next claim would
+    /// Returns whether a request is held because it cannot be read, and this is still so. The next claim would
     /// only hold it again.
     func isUnreadable(_ sequence: Int64) throws -> Bool {
         guard let row = try row(StoreStatements.heldForKey, [sequence]) else { return false }
-        do { _ = try opened(row) } catch is SealFault { return true }
+        do { _ = try RequestContent(opened(row)) } catch is SealFault { return true }
         return false
     }
 

@@ -247,7 +247,7 @@ extension StoreTransaction {
         _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
         for sequence in needed { try resolveDependents(of: sequence, isDelivered: false) }
         for (sequence, options) in withOptions {
-            if options.onDone != nil { try enqueueWebhook(ofFinished: sequence, isExpired: false) }
+            if options.mayHaveWebhook { try enqueueWebhook(ofFinished: sequence, isExpired: false) }
             if !options.isRecorded { try forget(sequence) }
         }
         return part.count

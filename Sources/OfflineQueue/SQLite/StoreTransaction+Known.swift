@@ -26,6 +26,7 @@ extension StoreTransaction {
         guard let found = try row(Self.content, ["id": new.id]) else { return }
         let row = try openedForCaller(found)
         let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
+        if let fault = options.unreadable { throw QueueError(.storeUnavailable, fault) }
         let isSame: [(name: String, Bool)] = [
             ("method", try row["method"] == new.method),
             ("URL", try row["url"] == new.url),
@@ -85,8 +86,8 @@ extension StoreTransaction {
     /// encryption key.
     private func isSame(_ body: ArchivedRequest.Body?, _ found: StoredRow) throws -> Bool {
         guard try found["body_bytes"] == body?.bytes ?? 0 else { return false }
-        guard let body, let row = try? opened(found) else { return true }
-        return try RequestContent(row).digest?.description == body.sha256
+        guard let body, let content = try? RequestContent(opened(found)) else { return true }
+        return content.digest?.description == body.sha256
     }
 
     /// Returns the header lines in sorted order, because the order of header fields does not count as a difference.

@@ -196,7 +196,11 @@ struct StoreTransaction {
     ///
     /// - Throws: ``QueueError``, which refuses only this call.
     func openedForCaller(_ row: StoredRow) throws -> StoredRow {
-        do { return try opened(row) } catch let fault as SealFault {
+        do {
+            let opened = try opened(row)
+            if opened.has("content") { _ = try RequestContent(opened) }
+            return opened
+        } catch let fault as SealFault {
             let code: QueueError.Code = fault.isKeyMissing ? .encryptionKeyMissing : .storeUnavailable
             throw QueueError(code, "the stored request cannot be read: \(fault)")
         }

@@ -81,7 +81,7 @@ extension SpooledBodyFault {
         switch fault.cause {
         // The error of Linux for an encrypted file whose key is missing (fscrypt).
         case .keyMissing: self = .unreadable(SystemError(call: "\(fault)", errno: ENOKEY))
-        case .damaged: self = .changed("\(fault)")
+        case .damaged, .malformed: self = .changed("\(fault)")
         case .system(let error): self = .unreadable(error)
         }
     }

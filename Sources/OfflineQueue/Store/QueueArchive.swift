@@ -103,7 +103,7 @@ package enum Restoration: Hashable, Sendable {
 /// The dependencies of an imported request.
 package struct DependencyLink: Hashable, Sendable {
     package let id: String
-    package let after: [String]
+    package let dependencies: [String]
     /// Whether the request stays held after its dependencies were restored.
     package let isHeld: Bool
 }

@@ -66,6 +66,7 @@ struct StoredOptions: Hashable, Codable {
         }
         do {
             self = try QueueJSON.decoder.decode(StoredOptions.self, from: Data(text.utf8))
+            try options.checkAttempts()
         } catch {
             let reason = QueueJSON.reason(error)
             // The text is not quoted: the URL of a webhook may contain a secret.
@@ -104,6 +105,17 @@ extension EnqueueOptions {
             unreadable = "\(error.message); the request is not sent"
         }
     }
+
+    /// Checks the options of the attempts.
+    func checkAttempts() throws(QueueError) {
+        try timeouts.check()
+        try statusRules.check()
+        guard let most = maximumAttempts, most < 1 else { return }
+        throw QueueError(.invalidOption, "the maximum number of attempts is \(most); it must be at least 1")
+    }
+
+    /// Whether the request has a webhook, or its stored options cannot be read.
+    var mayHaveWebhook: Bool { onDone != nil || unreadable != nil }
 
     /// Reads the stored members of an object.
     mutating func decodeStored(_ container: KeyedDecodingContainer<MemberName>) throws {
@@ -162,7 +174,7 @@ extension EnqueueOptions {
         statuses("retryStatuses", \.statusRules.retry),
         statuses("deadStatuses", \.statusRules.dead),
         optional("replaceKey", .call, \.replaceKey),
-        plain("after", .call, \.dependencies),
+        plain("dependencies", .call, \.dependencies),
         member("expect", .both, \.expectation, { "\($0)" }) { try Expectation(parsing: $0) },
         plain("atMostOnce", .both, \.isAtMostOnce),
         idempotency,
@@ -170,7 +182,16 @@ extension EnqueueOptions {
         plain("allowSignature", .call, \.allowsSignature),
         optional("tag", .call, \.tag),
         optional("onDone", .both, \.onDone),
-        member("constraints", .both, \.constraints, { "\($0)" }) { RequestConstraints(stored: $0) },
+        member("constraints", .both, \.constraints, { "\($0)" }) { text in
+            guard text.utf8.count <= RequestConstraints.maximumTextBytes else {
+                let limit = RequestConstraints.maximumTextBytes
+                throw QueueError(
+                    .invalidOption,
+                    "`constraints` has \(text.utf8.count) bytes; the maximum is \(limit)"
+                )
+            }
+            return RequestConstraints(stored: text)
+        },
         member("durability", .call, \.durability, { $0.rawValue }) { try choice($0, "durability") },
         member("whenFull", .call, \.whenFull, { $0.rawValue }) { try choice($0, "whenFull") },
         optional("webhookOf", .stored, \.webhookOf),

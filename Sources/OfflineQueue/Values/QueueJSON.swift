@@ -42,6 +42,8 @@ package enum QueueJSON {
         case DecodingError.keyNotFound(let key, let context): "\(path(context.codingPath + [key])) is missing"
         case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
             "\(path(context.codingPath)) has the wrong type"
+        case DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty:
+            "\(path(context.codingPath)): \(context.debugDescription)"
         case let error as QueueError: error.message
         default: "invalid JSON"
         }

@@ -100,18 +100,10 @@ extension QueueRequest: Codable {
     /// - Throws: `DecodingError`.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        let headers = try container.decodeIfPresent([[String]].self, forKey: .headers) ?? []
-        guard headers.allSatisfy({ $0.count == 2 }) else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .headers,
-                in: container,
-                debugDescription: "each element must be an array of a name and a value"
-            )
-        }
         self.init(
             method: try container.decodeIfPresent(String.self, forKey: .method) ?? "GET",
             url: try container.decode(String.self, forKey: .url),
-            headers: headers.map { Header(name: $0[0], value: $0[1]) },
+            headers: try container.decodeIfPresent([Header].self, forKey: .headers) ?? [],
             body: try Self.body(in: container)
         )
     }
@@ -146,7 +138,7 @@ extension QueueRequest: Codable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(url, forKey: .url)
         try container.encode(method, forKey: .method)
-        if !headers.isEmpty { try container.encode(headers.map { [$0.name, $0.value] }, forKey: .headers) }
+        if !headers.isEmpty { try container.encode(headers, forKey: .headers) }
         switch body {
         case .data(let data) where data.isEmpty: break
         case .data(let data): try container.encode(data.base64EncodedString(), forKey: .bodyBase64)
@@ -159,6 +151,27 @@ extension QueueRequest: Codable {
             throw EncodingError.invalidValue(path, context)
         }
     }
+}
+
+/// An array of the name and the value.
+extension QueueRequest.Header: Codable {
+    /// Decodes a header line.
+    ///
+    /// - Throws: `DecodingError`.
+    public init(from decoder: any Decoder) throws {
+        let parts = try [String](from: decoder)
+        guard parts.count == 2 else {
+            let context = DecodingError.Context(
+                codingPath: decoder.codingPath,
+                debugDescription: "it must be an array of a name and a value"
+            )
+            throw DecodingError.dataCorrupted(context)
+        }
+        self.init(name: parts[0], value: parts[1])
+    }
+
+    /// Encodes the header line.
+    public func encode(to encoder: any Encoder) throws { try [name, value].encode(to: encoder) }
 }
 
 /// An upload that no request uses yet.

@@ -15,8 +15,30 @@ public struct QueueCounts: Hashable, Sendable {
     }
 }
 
+extension QueueCounts {
+    /// The numbers of all states by their names.
+    package var byName: [String: Int] {
+        Dictionary(uniqueKeysWithValues: QueuedRequest.State.allCases.map { ($0.rawValue, self[$0]) })
+    }
+}
+
+/// An object with the number of requests in each state.
+extension QueueCounts: Codable {
+    /// Decodes the counts. States that are not known are ignored.
+    ///
+    /// - Throws: `DecodingError`.
+    public init(from decoder: any Decoder) throws {
+        for (name, number) in try [String: Int](from: decoder) {
+            if let state = QueuedRequest.State(rawValue: name) { self[state] = number }
+        }
+    }
+
+    /// Encodes the counts of all states.
+    public func encode(to encoder: any Encoder) throws { try byName.encode(to: encoder) }
+}
+
 /// Statistics of a queue.
-public struct QueueStatistics: Hashable, Sendable {
+public struct QueueStatistics: Hashable, Sendable, Codable {
     /// The number of requests in each state.
     public let counts: QueueCounts
     /// The number of unfinished requests, which ``QueueLimits/requests`` limits.
@@ -43,12 +65,12 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The size of the database's files in bytes.
     public let databaseBytes: Int64
     /// The number of free bytes in the queue's file system.
-    public let freeBytes: Int64
+    public package(set) var freeBytes: Int64
     /// The number of bytes that new requests leave free: ``QueueLimits/diskReserve``, or less on a small file system.
-    public let diskReserve: Int64
+    public package(set) var diskReserve: Int64
     /// Whether too little of the file system is free for a new request with a body of 64 KiB. The queue then refuses
     /// such requests, and soon all new ones.
-    public let isDiskFull: Bool
+    public package(set) var isDiskFull: Bool
     /// The number of stored requests for each encryption key, including finished requests. The first element counts the
     /// unencrypted requests. The others are sorted by the id of the key. The current key is listed even if no request
     /// uses it. If the queue accepts no requests because its key is missing, this key is listed, too. Empty if the
@@ -59,9 +81,18 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The number of bytes in the uploads that no request uses yet.
     public internal(set) var stagedBytes: Int64 = 0
 
+    private enum CodingKeys: String, CodingKey {
+        case counts, requests, bytes, oldest, lanes, pausedLanes, closedLanes, completions, databaseBytes,
+            freeBytes
+        case diskReserve = "diskReserveBytes"
+        case encryption, stagedBodies, stagedBytes
+        case isPaused = "paused"
+        case isDiskFull = "diskFull"
+    }
+
     /// The finished requests with a tag that wait for the tag's handler; see
     /// ``OfflineQueue/onCompletion(tag:perform:)``.
-    public struct WaitingCompletions: Hashable, Sendable {
+    public struct WaitingCompletions: Hashable, Sendable, Codable {
         /// The tag.
         public let tag: String
         /// The number of requests.
@@ -70,6 +101,11 @@ public struct QueueStatistics: Hashable, Sendable {
         public internal(set) var hasHandler = false
         /// The error of the handler's last call, if it threw one. The completion is delivered again later.
         public internal(set) var lastError: String?
+
+        private enum CodingKeys: String, CodingKey {
+            case tag, hasHandler, lastError
+            case count = "requests"
+        }
 
         package init(tag: String, count: Int) {
             self.tag = tag
@@ -82,7 +118,7 @@ public struct QueueStatistics: Hashable, Sendable {
     public static let maximumPausedLanes = 1000
 
     /// The number of requests that are encrypted with one key.
-    public struct KeyUse: Hashable, Sendable {
+    public struct KeyUse: Hashable, Sendable, Codable {
         /// The id of the key: 8 hexadecimal digits that are derived from it. `nil` for requests that are not encrypted.
         public let keyID: String?
         /// The number of requests.
@@ -91,18 +127,30 @@ public struct QueueStatistics: Hashable, Sendable {
         public let isAvailable: Bool
         /// Whether new requests are encrypted with this key.
         public let isCurrent: Bool
+
+        private enum CodingKeys: String, CodingKey {
+            case keyID = "key"
+            case requests
+            case isAvailable = "available"
+            case isCurrent = "current"
+        }
     }
 
     /// The host and label of paused lanes, as ``OfflineQueue/resume(host:lane:)`` accepts them.
     ///
     /// One value may stand for several lanes, because a host may have several origins.
-    public struct PausedLane: Hashable, Sendable {
+    public struct PausedLane: Hashable, Sendable, Codable {
         /// The host of the lane's URLs.
         public let host: String
         /// The lane's label; empty for a lane without one.
         public let label: String
         /// The user whose requests the lane has; `nil` for requests without a submitter.
         package let submitter: UInt32?
+
+        private enum CodingKeys: String, CodingKey {
+            case host, submitter
+            case label = "lane"
+        }
     }
 
     /// A lane that sends no requests until its closure ends.
@@ -126,18 +174,57 @@ public struct QueueStatistics: Hashable, Sendable {
     }
 }
 
+/// The members of the control API. `reason` is the closure in words, and is not decoded.
+extension QueueStatistics.ClosedLane: Codable {
+    private enum CodingKeys: CodingKey {
+        case host, lane, submitter, origin, fifo, constraints, closure, reason
+    }
+
+    /// Decodes a lane.
+    ///
+    /// - Throws: `DecodingError`.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            id: 0,
+            host: try members.decode(String.self, forKey: .host),
+            label: try members.decode(String.self, forKey: .lane),
+            submitter: try members.decodeIfPresent(UInt32.self, forKey: .submitter),
+            origin: try members.decode(String.self, forKey: .origin),
+            isFIFO: try members.decode(Bool.self, forKey: .fifo),
+            constraints: RequestConstraints(
+                stored: try members.decodeIfPresent(String.self, forKey: .constraints)
+            ),
+            closure: try members.decode(LaneClosure.self, forKey: .closure)
+        )
+    }
+
+    /// Encodes the lane.
+    public func encode(to encoder: any Encoder) throws {
+        var members = encoder.container(keyedBy: CodingKeys.self)
+        try members.encode(host, forKey: .host)
+        try members.encode(label, forKey: .lane)
+        try members.encodeIfPresent(submitter, forKey: .submitter)
+        try members.encode(origin, forKey: .origin)
+        try members.encode(isFIFO, forKey: .fifo)
+        if !constraints.isEmpty { try members.encode("\(constraints)", forKey: .constraints) }
+        try members.encode(closure, forKey: .closure)
+        try members.encode("\(closure)", forKey: .reason)
+    }
+}
+
 /// The closure of a lane: the time until which the lane sends no requests, and the reason.
-public struct LaneClosure: Hashable, Sendable {
+public struct LaneClosure: Hashable, Sendable, Codable {
     /// The cause of a closure.
-    public enum Cause: Hashable, Sendable {
+    public enum Cause: String, Hashable, Sendable, CaseIterable, Codable {
         /// The server sent a `Retry-After` header. The closure survives a restart.
-        case retryAfter
+        case retryAfter = "retry_after"
         /// Attempts failed. The closure ends early when the lane has no requests left, at a restart, when the
         /// network changes, and when the server responds again; see
         /// <doc:BeingAGoodCitizen#When-a-server-responds-again>.
         case failures
         /// This machine was short of descriptors, memory, threads or ports.
-        case localShortage
+        case localShortage = "local_shortage"
     }
 
     /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush(host:lane:)`` opens the lane earlier.

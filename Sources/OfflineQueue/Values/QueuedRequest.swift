@@ -4,7 +4,7 @@ public import NetworkReachability
 /// A request in the queue or its history, with its state but without its headers, its body and its response.
 public struct QueuedRequest: Hashable, Sendable {
     /// The state of a request.
-    public enum State: String, Hashable, Sendable, CaseIterable {
+    public enum State: String, Hashable, Sendable, CaseIterable, Codable {
         /// The request waits for its next attempt.
         case pending
         /// The request waits until the requests that it depends on are delivered.
@@ -117,6 +117,70 @@ public struct QueuedRequest: Hashable, Sendable {
     let precedingID: String?
 }
 
+// MARK: - In words
+
+extension QueuedRequest {
+    /// Why the request is not delivered, in words: what it waits for, why it is held, or the error of its last attempt.
+    /// `nil` if nothing is known to prevent its delivery.
+    public var reason: String? {
+        if let holdReason {
+            // If a user holds a request, the error is that of the last attempt, which is not the cause.
+            let held = "\(QueuedReason.held(holdReason))"
+            return holdReason == .user
+                ? held : withCause(held) + (lacksCredential ? "; \(Self.noCredential)" : "")
+        }
+        switch state {
+        case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
+        case .cancelled: return withLastError("dropped")
+        case .superseded: return withLastError("replaced by a newer request")
+        default: break
+        }
+        switch waitReason {
+        case .attemptFailed?, nil: return lastError
+        case .noFreeSlot?: return "\(QueuedReason.noFreeSlot)\(originLimit.map(Self.overload) ?? "")"
+        case .localShortage?: return withCause("\(QueuedReason.localShortage)")
+        case .laneClosed?:
+            guard let laneClosure else { return "\(QueuedReason.laneClosed)" }
+            // The text about `Retry-After` already contains the status of that response.
+            return laneClosure.cause == .retryAfter ? "\(laneClosure)" : withCause("\(laneClosure)")
+        case let waitReason?: return waitReason.words(at: Date())
+        }
+    }
+
+    /// Whether a server rejected the request because it has no credential.
+    private var lacksCredential: Bool { holdReason == .auth && credential == nil && status == 401 }
+
+    /// The end of ``reason`` if a server rejected the request with 401 and the request has no credential.
+    package static let noCredential = "the request has no credential"
+
+    /// Adds the last error to a reason, because the error is the cause.
+    private func withCause(_ reason: String) -> String { reason + (lastError.map { ": \($0)" } ?? "") }
+
+    private static func overload(_ limit: Int) -> String {
+        "; after overload, the limit of requests in flight to the origin is \(limit)"
+    }
+
+    /// Adds the last error to the cause of the request's end, because the error is not the cause.
+    private func withLastError(_ cause: String) -> String {
+        cause + (lastError.map { "; last error: \($0)" } ?? "")
+    }
+
+    /// The time at which the time window opens for which the request waits; `nil` if it does not wait for one.
+    package var windowOpening: Date? { waitReason?.windowOpening(after: Date()) }
+}
+
+extension QueuedReason {
+    /// The reason in words, with the time at which a window opens.
+    package func words(at now: Date) -> String {
+        "\(self)" + (windowOpening(after: now).map { ", which opens at \($0.rfc3339)" } ?? "")
+    }
+
+    fileprivate func windowOpening(after now: Date) -> Date? {
+        guard case .constraint(.window(let window)) = self else { return nil }
+        return window.nextOpening(from: now)
+    }
+}
+
 /// The reason why a request waits in the queue.
 public enum QueuedReason: Hashable, Sendable {
     /// There is no path to the host, for example because an interface has no carrier.
@@ -194,7 +258,7 @@ extension QueuedReason: CustomStringConvertible {
 ///
 /// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold, except the hold of a request that
 /// cannot be decrypted.
-public enum HoldReason: String, Hashable, Sendable, CaseIterable {
+public enum HoldReason: String, Hashable, Sendable, CaseIterable, Codable {
     /// The server's certificate was not trusted.
     ///
     /// The queue tries the request again after 5 to 15 minutes (``QueuedRequest/nextTry``), or when the path changes: a

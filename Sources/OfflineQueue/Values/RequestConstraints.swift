@@ -45,6 +45,8 @@ public struct RequestConstraints: Hashable, Sendable {
 
 extension RequestConstraints: CustomStringConvertible {
     private static let separator = "; "
+    /// The maximum length of the text in bytes: 1 KiB, several times the longest text of three constraints.
+    static let maximumTextBytes = 1024
 
     /// The constraints as text, such as `unmetered; interface=ethernet,wifi; window=22:00-06:00`. Empty without
     /// constraints.
@@ -79,15 +81,22 @@ extension RequestConstraints: CustomStringConvertible {
     }
 
     private mutating func add(_ part: String) throws(QueueError) {
-        let pair = part.split(separator: "=", maxSplits: 1).map(String.init)
+        let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         switch (pair.first, pair.dropFirst().first) {
         case ("unmetered", nil): isUnmetered = true
         case ("interface", let kinds?):
             var known: Set<InterfaceType> = []
-            for kind in kinds.split(separator: ",") { known.insert(try Self.kind(String(kind))) }
+            for kind in kinds.split(separator: ",", omittingEmptySubsequences: false) {
+                known.insert(try Self.kind(String(kind)))
+            }
             interfaceKinds.formUnion(known)
-        case ("window", let window?): self.window = try DailyWindow(parsing: window)
-        default: throw QueueError(.invalidOption, "\(quoted(part)) is not a constraint")
+        case ("window", let window?) where self.window == nil: self.window = try DailyWindow(parsing: window)
+        case ("window", .some): throw QueueError(.invalidOption, "a request has only one window")
+        default:
+            throw QueueError(
+                .invalidOption,
+                "\(quoted(part)) is not a constraint; accepted: `unmetered`, `interface=KIND,…` and `window=FROM-TO ZONE`"
+            )
         }
     }
 

@@ -1,4 +1,6 @@
+internal import ClientCore
 public import Foundation
+internal import NetwatchEventLoop
 
 /// All details of one request.
 public struct RequestDetails: Hashable, Sendable {
@@ -8,9 +10,10 @@ public struct RequestDetails: Hashable, Sendable {
     /// them: they are encrypted, and either their encryption key is missing or they were changed. `nil` if nothing is
     /// left out.
     public let unreadable: String?
-    /// The options with which the request was enqueued, except those of its lane and its times, and with the current
-    /// credential.
-    public let options: EnqueueOptions
+    /// The options with which the request was enqueued, and the current credential. Those of the lane, of the times, of
+    /// the key and of the dependencies have their defaults, and so have ``EnqueueOptions/allowsSignature``,
+    /// ``EnqueueOptions/durability`` and ``EnqueueOptions/whenFull``.
+    public internal(set) var options: EnqueueOptions
     /// The header lines that the caller gave, without the idempotency key.
     public let headers: [QueueRequest.Header]
     /// The value of the idempotency key, if there is one.
@@ -41,6 +44,71 @@ public struct RequestDetails: Hashable, Sendable {
     public let response: RecordedResponse?
 }
 
+// MARK: - JSON
+
+/// The members of the control API. `options` has those of ``options`` that differ from their defaults. Secrets in the URL
+/// of the webhook are replaced by `REDACTED`.
+extension RequestDetails: Codable {
+    private enum CodingKeys: CodingKey {
+        case request, unreadable, options, headers, idempotencyKey, replacedBy, dependencies, webhook,
+            webhookOf
+        case connectTimeoutSeconds, responseTimeoutSeconds, totalTimeoutSeconds, busyUntil, attempts, response
+    }
+
+    /// Decodes the details.
+    ///
+    /// - Throws: `DecodingError`, or ``QueueError`` for an option that is not accepted.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        var options = try members.decode(EnqueueOptions.self, forKey: .options)
+        options.webhookOf = try members.decodeIfPresent(String.self, forKey: .webhookOf)
+        var timeouts = AttemptTimeouts()
+        timeouts.connect = .seconds(try members.decode(Double.self, forKey: .connectTimeoutSeconds))
+        timeouts.response = .seconds(try members.decode(Double.self, forKey: .responseTimeoutSeconds))
+        timeouts.total = try members.decodeIfPresent(Double.self, forKey: .totalTimeoutSeconds).map {
+            .seconds($0)
+        }
+        self.init(
+            summary: try members.decode(QueuedRequest.self, forKey: .request),
+            unreadable: try members.decodeIfPresent(String.self, forKey: .unreadable),
+            options: options,
+            headers: try members.decodeIfPresent([QueueRequest.Header].self, forKey: .headers) ?? [],
+            idempotencyKey: try members.decodeIfPresent(String.self, forKey: .idempotencyKey),
+            replacedBy: try members.decodeIfPresent(String.self, forKey: .replacedBy),
+            dependencies: try members.decode([String].self, forKey: .dependencies),
+            webhookID: try members.decodeIfPresent(String.self, forKey: .webhook),
+            timeouts: timeouts,
+            busyUntil: try members.decodeIfPresent(Date.self, forKey: .busyUntil),
+            attempts: try members.decode([RecordedAttempt].self, forKey: .attempts),
+            response: try members.decodeIfPresent(RecordedResponse.self, forKey: .response)
+        )
+    }
+
+    /// Encodes the details. Header fields that cannot be decrypted are left out.
+    public func encode(to encoder: any Encoder) throws {
+        var members = encoder.container(keyedBy: CodingKeys.self)
+        var shown = options
+        shown.onDone = options.onDone.map {
+            Webhook(url: SecretQueryItems.redacting($0.url), credential: $0.credential)
+        }
+        try members.encode(summary, forKey: .request)
+        try members.encodeIfPresent(unreadable, forKey: .unreadable)
+        try members.encode(shown, forKey: .options)
+        if unreadable == nil || !headers.isEmpty { try members.encode(headers, forKey: .headers) }
+        try members.encodeIfPresent(idempotencyKey, forKey: .idempotencyKey)
+        try members.encodeIfPresent(replacedBy, forKey: .replacedBy)
+        try members.encode(dependencies, forKey: .dependencies)
+        try members.encodeIfPresent(webhookID, forKey: .webhook)
+        try members.encodeIfPresent(webhookOf, forKey: .webhookOf)
+        try members.encode(timeouts.connect / .seconds(1), forKey: .connectTimeoutSeconds)
+        try members.encode(timeouts.response / .seconds(1), forKey: .responseTimeoutSeconds)
+        try members.encodeIfPresent(timeouts.total.map { $0 / .seconds(1) }, forKey: .totalTimeoutSeconds)
+        try members.encodeIfPresent(busyUntil, forKey: .busyUntil)
+        try members.encode(attempts, forKey: .attempts)
+        try members.encodeIfPresent(response, forKey: .response)
+    }
+}
+
 /// The record of an attempt.
 public struct RecordedAttempt: Hashable, Sendable {
     /// The number of the attempt, counted from 1 over all attempts of the request.
@@ -57,8 +125,40 @@ public struct RecordedAttempt: Hashable, Sendable {
     public let error: String?
 }
 
+extension RecordedAttempt: Codable {
+    private enum CodingKeys: CodingKey {
+        case number, started, durationSeconds, status, curlCode, error
+    }
+
+    /// Decodes a record.
+    ///
+    /// - Throws: `DecodingError`.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            number: try members.decode(Int.self, forKey: .number),
+            started: try members.decode(Date.self, forKey: .started),
+            duration: .seconds(try members.decode(Double.self, forKey: .durationSeconds)),
+            status: try members.decodeIfPresent(Int.self, forKey: .status),
+            curlCode: try members.decode(Int.self, forKey: .curlCode),
+            error: try members.decodeIfPresent(String.self, forKey: .error)
+        )
+    }
+
+    /// Encodes the record.
+    public func encode(to encoder: any Encoder) throws {
+        var members = encoder.container(keyedBy: CodingKeys.self)
+        try members.encode(number, forKey: .number)
+        try members.encode(started, forKey: .started)
+        try members.encode(duration / .seconds(1), forKey: .durationSeconds)
+        try members.encodeIfPresent(status, forKey: .status)
+        try members.encode(curlCode, forKey: .curlCode)
+        try members.encodeIfPresent(error, forKey: .error)
+    }
+}
+
 /// The record of a response.
-public struct RecordedResponse: Hashable, Sendable {
+public struct RecordedResponse: Hashable, Sendable, Codable {
     /// The status.
     public let status: Int
     /// The stored header fields, at most 64 KiB. Fields beyond that are left out.
@@ -74,6 +174,12 @@ public struct RecordedResponse: Hashable, Sendable {
     /// Whether ``body`` is incomplete: it was longer than 64 KiB, took longer than the time limit, the connection
     /// ended early, or the body cannot be searched for secrets and is not stored.
     public let isTruncated: Bool
+
+    private enum CodingKeys: String, CodingKey {
+        case status, headers
+        case body = "bodyBase64"
+        case isTruncated = "truncated"
+    }
 
     package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {
         self.status = status

@@ -40,6 +40,30 @@ public struct Webhook: Hashable, Sendable, Codable {
 }
 
 extension Webhook {
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case url, credential
+    }
+
+    /// Decodes a webhook.
+    ///
+    /// - Throws: `DecodingError`, also for an unknown member, which must not be ignored.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: MemberName.self)
+        let known = CodingKeys.allCases.map(\.rawValue)
+        if let name = members.allKeys.map(\.stringValue).filter({ !known.contains($0) }).min() {
+            let context = DecodingError.Context(
+                codingPath: members.codingPath,
+                debugDescription: "\(quoted(name.snakeCase)) is not a known member"
+            )
+            throw DecodingError.dataCorrupted(context)
+        }
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            url: try values.decode(String.self, forKey: .url),
+            credential: try values.decodeIfPresent(String.self, forKey: .credential)
+        )
+    }
+
     /// The maximum size of the JSON object: 2560 bytes. In the worst case, the id and the tag have 255 characters that
     /// are escaped with two bytes each, and so have the 512 bytes of the reason; all other members take less than 400
     /// bytes.

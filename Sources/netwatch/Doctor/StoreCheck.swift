@@ -48,7 +48,7 @@ struct StoreCheck {
 
     /// Returns the finding on the database that the service uses.
     private func use(
-        _ statistics: ControlMessage.Statistics,
+        _ statistics: QueueStatistics,
         _ check: ControlMessage.StoreCheck?
     ) -> DoctorFinding {
         if let damage = check?.damage {
@@ -59,7 +59,7 @@ struct StoreCheck {
         }
         let sizes = Self.sizes(
             database: statistics.databaseBytes,
-            free: statistics.diskFull == true ? nil : statistics.freeBytes
+            free: statistics.isDiskFull ? nil : statistics.freeBytes
         )
         let extent =
             check.map { $0.complete ? "no damage; " : "no damage in the part that was checked; " } ?? ""
@@ -100,9 +100,9 @@ struct StoreCheck {
     }
 
     /// Returns the problem that the disk has only its reserve left; `nil` if new requests are accepted.
-    private static func fullDisk(_ statistics: ControlMessage.Statistics) -> DoctorFinding? {
-        guard statistics.diskFull == true, let reserve = statistics.diskReserveBytes else { return nil }
-        return fullDisk("the disk", free: statistics.freeBytes, reserve: reserve)
+    private static func fullDisk(_ statistics: QueueStatistics) -> DoctorFinding? {
+        guard statistics.isDiskFull else { return nil }
+        return fullDisk("the disk", free: statistics.freeBytes, reserve: statistics.diskReserve)
     }
 
     /// - Parameter reserve: The reserve in use, which may be less than the configured one on a small file system.
@@ -115,8 +115,8 @@ struct StoreCheck {
     }
 
     /// Returns the warning about a paused queue; `nil` if the queue is not paused.
-    private static func pause(_ statistics: ControlMessage.Statistics) -> DoctorFinding? {
-        guard statistics.paused else { return nil }
+    private static func pause(_ statistics: QueueStatistics) -> DoctorFinding? {
+        guard statistics.isPaused else { return nil }
         return .warning(
             "the queue is paused, so it sends nothing",
             advice: "`netwatch queue resume` ends the pause"
@@ -124,9 +124,9 @@ struct StoreCheck {
     }
 
     /// Returns the warning about requests that the queue does not send by itself; `nil` if there are none.
-    private static func unsolved(_ counts: [String: Int]) -> DoctorFinding? {
+    private static func unsolved(_ counts: QueueCounts) -> DoctorFinding? {
         let parts = [QueuedRequest.State.held, .dead].compactMap { state in
-            counts[state.rawValue].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
+            counts[state] > 0 ? "\(counts[state]) \(state)" : nil
         }
         guard !parts.isEmpty else { return nil }
         return .warning(

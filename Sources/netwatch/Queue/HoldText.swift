@@ -4,15 +4,15 @@ internal import OfflineQueue
 
 /// Descriptions of why requests are held, and of what ends a hold.
 enum HoldText {
-    /// Returns the description for a hold reason of the control API; `nil` if there is none or it is unknown.
+    /// Returns the description of a hold reason; `nil` if there is none.
     ///
     /// - Parameter cause: The text of the control API that says why the request is held.
-    static func description(_ name: String?, _ cause: String?) -> String? {
-        if name == HoldReason.auth.rawValue, let cause {
+    static func description(_ reason: HoldReason?, _ cause: String?) -> String? {
+        if reason == .auth, let cause {
             if cause.hasSuffix("HTTP 407") { return proxy }
-            if cause.hasSuffix(ControlMessage.Entry.noCredential) { return noCredential }
+            if cause.hasSuffix(QueuedRequest.noCredential) { return noCredential }
         }
-        return name.flatMap(HoldReason.init(rawValue:)).map(description)
+        return reason.map(description)
     }
 
     /// The description of a hold for `auth` after a 407, which does not concern the credential of the request.
@@ -59,13 +59,13 @@ enum HoldText {
 /// Descriptions of what a request waits for.
 enum WaitText {
     /// Returns when the request is tried next, if it waits for a time; otherwise `nil`.
-    static func nextAttempt(of entry: ControlMessage.Entry) -> Date? {
-        switch entry.waitsFor {
-        case "retry", "budget", "time": entry.due
-        case "lane", "resources": entry.laneClosedUntil
-        case "constraint": entry.windowOpens
+    static func nextAttempt(of request: QueuedRequest) -> Date? {
+        switch request.waitReason {
+        case .attemptFailed, .retryBudget, .scheduled: request.due
+        case .laneClosed, .localShortage: request.laneClosure?.until
+        case .constraint: request.windowOpening
         // Of held requests, it is the time of the next try.
-        case nil: entry.nextTry
+        case nil: request.nextTry
         default: nil
         }
     }
@@ -74,32 +74,32 @@ enum WaitText {
     /// wait.
     ///
     /// - Parameter isBusy: Whether the server may still be processing an attempt. A flush does not end this wait.
-    static func description(_ entry: ControlMessage.Entry, isBusy: Bool) -> String? {
-        switch entry.waitsFor {
-        case "retry" where isBusy, "lane" where isBusy:
+    static func description(_ request: QueuedRequest, isBusy: Bool) -> String? {
+        switch request.waitReason {
+        case .attemptFailed where isBusy, .laneClosed where isBusy:
             "until the server has probably finished the attempt that timed out; `netwatch queue retry` sends the "
                 + "request now, and the server may then process it twice"
-        case "network": "for a path to the host; sent as soon as there is one"
-        case "portal":
+        case .notReachable: "for a path to the host; sent as soon as there is one"
+        case .captivePortal:
             "until the URL of `service.portal-probe` responds with 204 or an empty 200; another response came from a "
                 + "captive portal, or from a server that is not made for probes. `https` URLs do not wait"
-        case "retry": "for the delay after a failed attempt; `netwatch queue flush` ends the delay"
-        case "lane":
+        case .attemptFailed: "for the delay after a failed attempt; `netwatch queue flush` ends the delay"
+        case .laneClosed:
             "for its lane, which failures or a `Retry-After` have closed; `netwatch queue flush` opens it now"
-        case "slot":
+        case .noFreeSlot:
             "for a slot: the maximum number of requests is in flight, either to its origin or in total"
-        case "pace": "for a random delay after an outage or a start; `netwatch queue flush` ends the delay"
-        case "rate": "because of a rate limit (`netwatch serve --rate`)"
-        case "budget":
+        case .paced: "for a random delay after an outage or a start; `netwatch queue flush` ends the delay"
+        case .rateLimited: "because of a rate limit (`netwatch serve --rate`)"
+        case .retryBudget:
             "because retries to its origin are limited; `netwatch queue flush` sends one request of the lane now"
-        case "constraint": "until its constraint is met (`--only-unmetered`, `--interface-kind`, `--window`)"
-        case "resources": "until this machine has free descriptors, memory, threads or ports"
-        case "earlier":
+        case .constraint: "until its constraint is met (`--only-unmetered`, `--interface-kind`, `--window`)"
+        case .localShortage: "until this machine has free descriptors, memory, threads or ports"
+        case .behindEarlier:
             "for earlier requests of its FIFO lane"
-                + (entry.waitsForRequest.map { "; the first is \($0)" } ?? "")
-        case "dependencies": "until the requests that it depends on (`--after`) are delivered"
-        case "time": "for the time of its first attempt (`--at`)"
-        case "resume": "because its lane or the whole queue is paused; `netwatch queue resume` ends the pause"
+                + (request.waitsForID.map { "; the first is \($0)" } ?? "")
+        case .blocked: "until the requests that it depends on (`--dependency`) are delivered"
+        case .scheduled: "for the time of its first attempt (`--at`)"
+        case .paused: "because its lane or the whole queue is paused; `netwatch queue resume` ends the pause"
         default: nil
         }
     }

@@ -46,15 +46,15 @@ struct QueueExportCommand: AsyncParsableCommand {
     ///
     /// The export is complete by then, so an error here is only a note.
     private func noteCompletions(of client: ServiceClient) async {
-        let statistics: ControlMessage.Statistics
+        let statistics: QueueStatistics
         do {
-            statistics = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+            statistics = try await client.get("/v1/queue/stats", as: QueueStatistics.self)
         } catch {
             let message = "it is unknown whether finished requests wait for a completion handler: \(error)"
             return Printer.note(message)
         }
-        for waiting in statistics.completions ?? [] {
-            let count = CountText.format(waiting.requests, "finished request")
+        for waiting in statistics.completions {
+            let count = CountText.format(waiting.count, "finished request")
             let message =
                 "a program that uses the library has not yet received \(count) with the tag `\(waiting.tag)`; the export "
                 + "does not record this"

@@ -147,13 +147,16 @@ struct ListOptions: ParsableArguments {
         tag: String?,
         _ client: ServiceClient
     ) async throws {
-        var (hasRows, counts, holds) = (false, [String: Int](), Set<String>())
+        var (hasRows, counts, holds) = (false, QueueCounts(), Set<String>())
         let hasMore = try await filter.forEachPage(of: client, states: states, tag: tag, limit: limit) {
             page in
             counts = page.counts
             holds.formUnion(page.requests.compactMap { $0.whole.flatMap(Self.explanation) })
             switch format {
-            case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
+            case .json:
+                for entry in page.requests {
+                    Printer.json(ControlMessage.Versioned(entry), with: ControlMessage.encoder)
+                }
             case .text: QueueTable(page.requests).print(withHeader: !hasRows)
             }
             hasRows = hasRows || !page.requests.isEmpty
@@ -177,9 +180,9 @@ struct ListOptions: ParsableArguments {
     }
 
     /// Returns the hold reason of a held request with its description.
-    private static func explanation(_ entry: ControlMessage.Entry) -> String? {
+    private static func explanation(_ entry: QueuedRequest) -> String? {
         guard let reason = entry.holdReason else { return nil }
-        return HoldText.description(reason, entry.reason).map { "held (\(reason)): \($0)" }
+        return HoldText.description(reason, entry.reason).map { "held (\(reason.rawValue)): \($0)" }
     }
 }
 

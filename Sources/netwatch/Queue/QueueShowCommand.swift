@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
@@ -51,16 +52,17 @@ struct QueueShowCommand: AsyncParsableCommand {
         case .whole(let details) where body: try printBody(of: details)
         case .part(let part) where body:
             throw CommandError(.noPermission, "`\(part.request.id)` belongs to another user")
-        case _ where format == .json: Printer.json(shown, with: ControlMessage.encoder)
+        case _ where format == .json:
+            Printer.json(ControlMessage.Versioned(shown), with: ControlMessage.encoder)
         case .whole(let details): Printer.rows(RequestReport(details).lines, indent: RequestReport.indent)
         case .part(let part):
             Printer.rows(RequestReport.lines(part.request), indent: RequestReport.indent)
         }
     }
 
-    private func printBody(of details: ControlMessage.Details) throws(CommandError) {
+    private func printBody(of details: RequestDetails) throws(CommandError) {
         guard let response = details.response else {
-            if let reason = details.unreadable, details.request.finished != nil {
+            if let reason = details.unreadable, details.summary.finished != nil {
                 let hint = "without the service, `--encryption-key` names the file with the key"
                 throw CommandError(
                     .unknown,
@@ -68,10 +70,11 @@ struct QueueShowCommand: AsyncParsableCommand {
                     hint: hint
                 )
             }
-            throw CommandError(.no, "`\(details.request.id)` is \(details.request.state) and has no response")
+            let request = details.summary
+            throw CommandError(.no, "`\(request.id)` is \(request.state.rawValue) and has no response")
         }
-        Printer.bytes(Data(base64Encoded: response.bodyBase64) ?? Data())
-        if response.truncated {
+        Printer.bytes(response.body)
+        if response.isTruncated {
             Printer.warning(
                 "the response is incomplete: it was longer than 64 KiB, its connection was closed early, or it could "
                     + "not be searched for the credential"
@@ -82,10 +85,10 @@ struct QueueShowCommand: AsyncParsableCommand {
 
 /// The details of a request for people.
 struct RequestReport {
-    private let details: ControlMessage.Details
+    private let details: RequestDetails
     private let now: Date
 
-    init(_ details: ControlMessage.Details, now: Date = Date()) {
+    init(_ details: RequestDetails, now: Date = Date()) {
         self.details = details
         self.now = now
     }
@@ -97,14 +100,14 @@ struct RequestReport {
     /// Returns the lines for a request of another user.
     static func lines(_ request: ControlMessage.Redacted) -> [String] {
         [
-            line("id", request.id), line("state", request.state), line("host", request.host),
+            line("id", request.id), line("state", request.state.rawValue), line("host", request.host),
             line("hidden", "the rest, because the request belongs to another user"),
         ]
     }
 
     private var requestLines: [String] {
-        let request = details.request
-        let order = request.fifo ? "in order" : "priority \(request.priority)"
+        let request = details.summary
+        let order = request.isFIFO ? "in order" : "priority \(request.priority)"
         let rows: [(String, String?)] = [
             ("id", request.id),
             ("state", stateText),
@@ -115,24 +118,24 @@ struct RequestReport {
             ("waits", WaitText.description(request, isBusy: details.busyUntil != nil)),
             ("held", HoldText.description(request.holdReason, request.reason)),
             ("next try", request.nextTry.map(moment)),
-            ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
-            ("window", request.windowOpens.map { "opens \(moment($0))" }),
+            ("closed", request.laneClosure.map { "until \(moment($0.until))" }),
+            ("window", request.windowOpening.map { "opens \(moment($0))" }),
             ("key", details.idempotencyKey),
             ("replaced", details.replacedBy.map { "by \($0)" }),
-            ("replaces", details.replaceKey.map { "waiting requests with `--replace-key \($0)`" }),
-            ("sent", details.atMostOnce ? "at most once" : nil),
-            ("expects", details.expect),
-            ("auth", details.credential.map { "credential \($0)" }),
+            ("replaces", details.options.replaceKey.map { "waiting requests with `--replace-key \($0)`" }),
+            ("sent", details.options.isAtMostOnce ? "at most once" : nil),
+            ("expects", details.options.expectation == .success ? nil : "\(details.options.expectation)"),
+            ("auth", request.credential.map { "credential \($0)" }),
             ("tag", request.tag),
             ("from", request.submitter.map { "user \($0)" }),
             ("on done", webhookText),
             ("reports", details.webhookOf.map { "the end of \($0)" }),
-            ("only", details.constraints),
+            ("only", details.options.constraints.isEmpty ? nil : "\(details.options.constraints)"),
             ("timeouts", timeoutText),
-            ("protocol", details.httpVersion.map { "HTTP/\($0)" }),
+            ("protocol", details.options.httpVersion.map { "HTTP/\($0.rawValue)" }),
             ("statuses", statusText),
             ("busy", busyText),
-            ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
+            ("depends", details.dependencies.isEmpty ? nil : details.dependencies.joined(separator: " ")),
             ("created", moment(request.created)),
             ("due", request.due.map(moment)),
             ("expires", request.expires.map(moment)),
@@ -140,29 +143,29 @@ struct RequestReport {
             ("hidden", details.unreadable.map { "header fields, idempotency key, body or response: \($0)" }),
         ]
         return rows.compactMap { name, text in text.map { Self.line(name, $0) } }
-            + (details.headers ?? []).map { Self.line("header", "\($0[0]): \($0[1])") }
+            + details.headers.map { Self.line("header", "\($0.name): \($0.value)") }
     }
 
     private var stateText: String {
-        let request = details.request
+        let request = details.summary
         // The reason of a held request begins with `held`, so the state is omitted.
-        let state = request.holdReason == nil ? request.state : nil
-        let reason = request.reason == request.state ? nil : request.reason
+        let state = request.holdReason == nil ? request.state.rawValue : nil
+        let reason = request.reason == request.state.rawValue ? nil : request.reason
         return [state, reason].compactMap(\.self).joined(separator: ": ")
     }
 
     /// The last error of a request that is held for another reason; `nil` if the state contains it.
     private var errorText: String? {
-        let request = details.request
+        let request = details.summary
         guard request.holdReason != nil, let error = request.lastError else { return nil }
         return request.reason?.contains(error) == true ? nil : error
     }
 
     private var webhookText: String? {
-        details.onDone.map { webhook in
+        details.options.onDone.map { webhook in
             let parts = [
                 "POST \(webhook.url)", webhook.credential.map { "credential \($0)" },
-                details.webhook.map { "request \($0)" },
+                details.webhookID.map { "request \($0)" },
             ]
             return parts.compactMap(\.self).joined(separator: ", ")
         }
@@ -175,31 +178,32 @@ struct RequestReport {
     }
 
     private var statusText: String? {
-        let rules = [("retried after", details.retryStatuses), ("given up after", details.deadStatuses)]
-        let texts = rules.compactMap { name, statuses in statuses.map { "\(name) \($0)" } }
+        let statuses = details.options.statusRules
+        let rules = [("retried after", statuses.retry), ("given up after", statuses.dead)]
+        let texts = rules.compactMap { name, statuses in
+            statuses.isEmpty ? nil : "\(name) \(StatusRanges.text(statuses))"
+        }
         return texts.isEmpty ? nil : texts.joined(separator: "; ")
     }
 
     /// The timeouts of the next attempt; `nil` for a finished request.
     private var timeoutText: String? {
-        guard details.request.finished == nil, details.responseTimeoutSeconds != nil else { return nil }
+        guard details.summary.finished == nil else { return nil }
+        let timeouts = details.timeouts
         let rows = [
-            ("connect", details.connectTimeoutSeconds), ("response", details.responseTimeoutSeconds),
-            ("total", details.totalTimeoutSeconds),
+            ("connect", timeouts.connect), ("response", timeouts.response), ("total", timeouts.total),
         ]
-        return rows.compactMap { name, seconds in
-            seconds.map { "\(name) \(DurationText.format(.seconds($0)))" }
-        }
-        .joined(separator: ", ")
+        return rows.compactMap { name, timeout in timeout.map { "\(name) \(DurationText.format($0))" } }
+            .joined(separator: ", ")
     }
 
     private var attemptLines: [String] {
-        let request = details.request
+        let request = details.summary
         let postponed = request.deferrals > 0 ? " counted, \(request.deferrals) not counted" : ""
         let earlier = earlierAttempts > 0 ? ", \(earlierAttempts) before the count was reset" : ""
         return [Self.line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
             + details.attempts.map { attempt in
-                let duration = DurationText.format(.seconds(attempt.durationSeconds))
+                let duration = DurationText.format(attempt.duration)
                 let text = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
                 return Self.line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(text)")
             }
@@ -207,18 +211,18 @@ struct RequestReport {
 
     /// The number of attempts before a retry or a change of the credential, which reset the count.
     private var earlierAttempts: Int {
-        let request = details.request
+        let request = details.summary
         // An attempt is counted when it begins, and listed when it has ended.
-        let running = request.state == "inflight" ? 1 : 0
+        let running = request.state == .inflight ? 1 : 0
         return (details.attempts.last?.number ?? 0) - (request.attempts + request.deferrals - running)
     }
 
     private var responseLines: [String] {
         guard let response = details.response else { return [] }
-        let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
-        let cut = response.truncated ? ", truncated" : ""
-        return [Self.line("response", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
-            + response.headers.map { Self.line("", "\($0[0]): \($0[1])") }
+        let length = ByteText.format(Int64(response.body.count))
+        let cut = response.isTruncated ? ", truncated" : ""
+        return [Self.line("response", "HTTP \(response.status), \(length)\(cut)")]
+            + response.headers.map { Self.line("", "\($0.name): \($0.value)") }
     }
 
     private func moment(_ date: Date) -> String {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The `netwatch queue flush` command.
 struct QueueFlushCommand: AsyncParsableCommand {
@@ -35,20 +36,20 @@ struct QueueFlushCommand: AsyncParsableCommand {
         let flushedLanes = lanes.isWhole ? "all lanes" : "the lanes \(lanes.selectionText)"
         let count = CountText.format(flushed.requests, "request")
         Printer.note("flushed \(flushedLanes): \(count) pending or in flight\(Self.pauseText(flushed))")
-        if let warning = Self.warning(flushed.openedLanes ?? []) { Printer.warning(warning) }
+        if let warning = Self.warning(flushed.openedLanes) { Printer.warning(warning) }
     }
 
     /// Says what is still paused; empty if nothing is.
     private static func pauseText(_ flushed: ControlMessage.Flushed) -> String {
-        if flushed.queuePaused == true { return LaneOptions.queueIsPaused }
-        let count = flushed.pausedLanes?.count ?? 0
+        if flushed.queuePaused { return LaneOptions.queueIsPaused }
+        let count = flushed.pausedLanes.count
         return count > 0 ? "; \(CountText.format(count, "lane")) still paused" : ""
     }
 
     /// Returns the warning about lanes that servers had closed; `nil` if the flush opened none of them.
-    private static func warning(_ opened: [ControlMessage.Lanes]) -> String? {
+    private static func warning(_ opened: [QueueStatistics.ClosedLane]) -> String? {
         guard !opened.isEmpty else { return nil }
-        let hosts = Set(opened.compactMap(\.host)).sorted()
+        let hosts = Set(opened.map(\.host)).sorted()
         let names = hosts.prefix(3).joined(separator: ", ") + (hosts.count > 3 ? ", …" : "")
         let count = CountText.format(opened.count, "lane")
         return Printer.printable("opened \(count) before the end of a server's Retry-After: \(names)")
@@ -115,9 +116,7 @@ struct LaneOptions: ParsableArguments {
 
     @OptionGroup var queue: QueueOptions
 
-    var selection: ControlMessage.Lanes {
-        ControlMessage.Lanes(host: host, lane: lane, submitter: submitter)
-    }
+    var selection: LaneSelection { LaneSelection(host: host, label: lane, submitter: submitter) }
 
     var isWhole: Bool { host == nil && lane == nil && submitter == nil }
 

@@ -72,32 +72,35 @@ struct QueueTable {
         switch request {
         case .whole(let entry): row(entry, shortened)
         case .part(let part):
-            [.id: shortened(part.id), .state: part.state, .url: part.host, .reason: "of another user"]
+            [
+                .id: shortened(part.id), .state: part.state.rawValue, .url: part.host,
+                .reason: "of another user",
+            ]
         }
     }
 
-    private func row(_ entry: ControlMessage.Entry, _ shortened: (String) -> String) -> QueueTableLayout.Row {
+    private func row(_ entry: QueuedRequest, _ shortened: (String) -> String) -> QueueTableLayout.Row {
         [
             .id: shortened(entry.id),
             .age: Self.span(from: entry.created, to: now),
             .size: entry.bodyBytes > 0 ? ByteText.format(entry.bodyBytes) : "",
-            .state: entry.state,
+            .state: entry.state.rawValue,
             .method: entry.method,
             .url: entry.url,
             .tries: String(entry.attempts),
             .next: next(entry),
-            .reason: entry.waitsForRequest.map { "waits for \(shortened($0))" } ?? reason(of: entry),
+            .reason: entry.waitsForID.map { "waits for \(shortened($0))" } ?? reason(of: entry),
         ]
     }
 
     /// Returns when the request is tried next; empty if that is not known.
-    private func next(_ entry: ControlMessage.Entry) -> String {
-        if entry.state == QueuedRequest.State.inflight.rawValue { return "now" }
+    private func next(_ entry: QueuedRequest) -> String {
+        if entry.state == .inflight { return "now" }
         guard let time = WaitText.nextAttempt(of: entry) else { return "" }
         return time > now ? "in \(Self.span(from: now, to: time))" : "now"
     }
 
-    private func reason(of entry: ControlMessage.Entry) -> String {
+    private func reason(of entry: QueuedRequest) -> String {
         entry.reason ?? entry.status.map { "HTTP \($0)" } ?? ""
     }
 
@@ -115,10 +118,10 @@ struct QueueTable {
     // MARK: Summary
 
     /// Returns the number of requests per state. The usual states are always listed, the others only if they occur.
-    static func summary(_ counts: [String: Int]) -> String {
+    static func summary(_ counts: QueueCounts) -> String {
         let usual: Set<QueuedRequest.State> = [.pending, .inflight, .held, .delivered, .dead]
         return QueuedRequest.State.allCases.compactMap { state in
-            let count = counts[state.rawValue] ?? 0
+            let count = counts[state]
             return count > 0 || usual.contains(state) ? "\(count) \(state)" : nil
         }.joined(separator: ", ")
     }

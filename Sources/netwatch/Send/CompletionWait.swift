@@ -60,7 +60,7 @@ struct CompletionWait {
                 let details = try await details(of: id, waiting: left)
                 let sent = ControlMessage.Sent(details)
                 guard sent.state == "queued", left != .zero else { return sent }
-                status?.show(SendReport.progress(of: sent, details.request))
+                status?.show(SendReport.progress(of: sent, details.summary))
             } catch {
                 return try Self.acceptedResult(of: id, after: error)
             }
@@ -71,13 +71,13 @@ struct CompletionWait {
     private func details(
         of id: String,
         waiting left: Duration?
-    ) async throws(CommandError) -> ControlMessage.Details {
+    ) async throws(CommandError) -> RequestDetails {
         let timeout = min(left ?? longestCall, longestCall)
         return try await client.get(
             "/v1/requests/\(id.urlEscaped)?wait=\(timeout.seconds)",
             extra: timeout,
             busyLimit: left,
-            as: ControlMessage.Details.self
+            as: RequestDetails.self
         )
     }
 
@@ -124,10 +124,10 @@ enum SendReport {
     /// Returns the state of an unfinished request and the time until its next attempt, in one line.
     static func progress(
         of sent: ControlMessage.Sent,
-        _ entry: ControlMessage.Entry,
+        _ request: QueuedRequest,
         now: Date = Date()
     ) -> String {
-        let distance = WaitText.nextAttempt(of: entry).map { max(0, $0.timeIntervalSince(now)) }
+        let distance = WaitText.nextAttempt(of: request).map { max(0, $0.timeIntervalSince(now)) }
         let next = distance.map { "next attempt in \(DurationText.format(.seconds($0)))" }
         return [summary(of: sent), next].compactMap(\.self).joined(separator: ", ")
     }

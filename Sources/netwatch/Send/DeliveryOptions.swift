@@ -58,7 +58,7 @@ struct DeliveryOptions: ParsableArguments {
         help:
             "The id of a request that must be delivered first, or at least its first 8 characters. Repeatable."
     )
-    var after: [String] = []
+    var dependency: [String] = []
 
     @Option(
         help: .init(
@@ -151,7 +151,8 @@ struct DeliveryOptions: ParsableArguments {
             [
                 ("--lane", lane != nil), ("--fifo", fifo), ("--ttl", ttl != nil), ("--at", at != nil),
                 ("--priority", priority != nil), ("--replace-key", replaceKey != nil),
-                ("--after", !after.isEmpty), ("--credential", credential != nil), ("--tag", tag != nil),
+                ("--dependency", !dependency.isEmpty), ("--credential", credential != nil),
+                ("--tag", tag != nil),
                 ("--on-done", onDone != nil), ("--allow-signature", allowSignature), ("--id", id != nil),
                 ("--retry-statuses", retryStatuses != nil), ("--dead-statuses", deadStatuses != nil),
             ] + constraints.given

@@ -105,7 +105,7 @@ struct SendCommand: AsyncParsableCommand {
         var message = try message()
         // Wrong arguments are reported even if the service is not running.
         if let refusal = message.refusal { throw CommandError(refusal) }
-        if !delivery.after.isEmpty { message.options.dependencies = try await dependencies(by: client) }
+        if !delivery.dependency.isEmpty { message.options.dependencies = try await dependencies(by: client) }
         let upload = BodyUpload(client: client)
         try await upload.attach(body.input, to: &message)
         var sent: ControlMessage.Sent
@@ -134,11 +134,11 @@ struct SendCommand: AsyncParsableCommand {
 
     private func dependencies(by client: ServiceClient) async throws(CommandError) -> [String] {
         do {
-            return try await IDResolver(client: client).ids(meantBy: delivery.after)
+            return try await IDResolver(client: client).ids(meantBy: delivery.dependency)
         } catch {
-            // An id of `--after` is wrong, and nothing was sent.
+            // An id of `--dependency` is wrong, and nothing was sent.
             guard error.status == .no else { throw error }
-            throw CommandError(.usage, "`--after`: \(error.message)", hint: error.hint)
+            throw CommandError(.usage, "`--dependency`: \(error.message)", hint: error.hint)
         }
     }
 

@@ -13,7 +13,7 @@ struct ServiceSummary: Encodable, Sendable {
     /// The state of the queue.
     struct Queue: Encodable {
         /// The number of requests in each state.
-        var counts: [String: Int]
+        var counts: QueueCounts
         /// When the oldest unfinished request was created.
         var oldest: Date?
         /// Whether the whole queue is paused.
@@ -24,12 +24,12 @@ struct ServiceSummary: Encodable, Sendable {
         /// Whether the queue refuses new requests, because its disk is full.
         var diskFull: Bool
 
-        init(_ statistics: ControlMessage.Statistics) {
+        init(_ statistics: QueueStatistics) {
             counts = statistics.counts
             oldest = statistics.oldest
-            paused = statistics.paused
+            paused = statistics.isPaused
             closedLanes = statistics.closedLanes.count
-            diskFull = statistics.diskFull ?? false
+            diskFull = statistics.isDiskFull
         }
     }
 
@@ -41,7 +41,7 @@ struct ServiceSummary: Encodable, Sendable {
     var user: UInt32?
     var queue: Queue?
     /// The response that ``queue`` comes from.
-    var statistics: ControlMessage.Statistics?
+    var statistics: QueueStatistics?
     /// The state of the service's resolver.
     var names: ControlMessage.Names?
     /// The number of addresses whose path only the lookup of all addresses once a minute has corrected.
@@ -90,7 +90,7 @@ struct ServiceSummary: Encodable, Sendable {
             let statistics = try await client.get(
                 "/v1/queue/stats",
                 within: limit,
-                as: ControlMessage.Statistics.self
+                as: QueueStatistics.self
             )
             let (answer, resolver) = await (status, names)
             return ServiceSummary(
@@ -184,7 +184,7 @@ struct ServiceSummary: Encodable, Sendable {
     func queueText(now: Date) -> String? {
         guard let queue else { return nil }
         let counts = QueuedRequest.State.allCases.compactMap { state in
-            queue.counts[state.rawValue].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
+            queue.counts[state] > 0 ? "\(queue.counts[state]) \(state)" : nil
         }
         let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
         let oldest = age.map { ["oldest \(DurationText.format($0))"] } ?? []
@@ -198,7 +198,7 @@ struct ServiceSummary: Encodable, Sendable {
 extension ServiceSummary.Queue {
     /// Whether requests stay in the queue until a user acts: the queue is paused, or requests are held or dead.
     fileprivate var needsAttention: Bool {
-        paused || [QueuedRequest.State.held, .dead].contains { counts[$0.rawValue, default: 0] > 0 }
+        paused || [QueuedRequest.State.held, .dead].contains { counts[$0] > 0 }
     }
 
     /// The number of closed lanes for people; empty if no lane is closed.

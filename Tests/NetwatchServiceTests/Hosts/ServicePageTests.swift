@@ -173,32 +173,32 @@ internal import Testing
         }
     }
 
-    @Test func `closed lanes are one entry for each origin and reason, or only their number`() {
+    @Test func `closed lanes are one entry for each origin and reason, or only their number`() throws {
         let start = Date(timeIntervalSince1970: 1_795_478_400)
         func lane(
             _ port: Int,
             _ label: String,
-            _ reason: String,
+            _ cause: LaneClosure.Cause,
             _ seconds: Double
-        ) -> ControlMessage.ClosedLane {
-            ControlMessage.ClosedLane(
-                host: "a.example",
-                lane: label,
-                origin: "https://a.example:\(port)",
-                until: start + seconds,
-                reason: reason
-            )
+        ) throws -> QueueStatistics.ClosedLane {
+            let closure = ["cause": cause.rawValue, "until": (start + seconds).rfc3339]
+            let members: [String: Any] = [
+                "host": "a.example", "lane": label, "origin": "https://a.example:\(port)", "fifo": false,
+                "closure": closure,
+            ]
+            let text = try JSONSerialization.data(withJSONObject: members)
+            return try ControlMessage.decoder.decode(QueueStatistics.ClosedLane.self, from: text)
         }
         let network = ControlMessage.Network(state: "reachable")
         let queue = ControlMessage.Queue(
-            counts: [:],
+            counts: QueueCounts(),
             requests: 0,
             bytes: 0,
             oldest: nil,
             paused: false,
             diskFull: false
         )
-        func page(_ lanes: [ControlMessage.ClosedLane], namesOrigins: Bool = true) -> String {
+        func page(_ lanes: [QueueStatistics.ClosedLane], namesOrigins: Bool = true) -> String {
             let status = ControlMessage.Status(
                 version: "1",
                 pid: 1,
@@ -220,14 +220,13 @@ internal import Testing
             ).html.text
         }
         let lanes = [
-            lane(443, "secret-1", "waiting after failures", 120),
-            lane(443, "secret-2", "waiting after failures", 60), lane(443, "", "HTTP 429", 60),
-            lane(80, "secret-1", "waiting after failures", 60),
+            try lane(443, "secret-1", .failures, 120), try lane(443, "secret-2", .failures, 60),
+            try lane(443, "", .retryAfter, 60), try lane(80, "secret-1", .failures, 60),
         ]
         let text = page(lanes)
         let next = TextFormat.time(start + 60)
         let items = [
-            "<li>https://a.example:443: HTTP 429; next attempt \(next)</li>",
+            "<li>https://a.example:443: lane closed by Retry-After; next attempt \(next)</li>",
             "<li>https://a.example:443 (2 lanes): waiting after failures; next attempt \(next)</li>",
             "<li>https://a.example:80: waiting after failures; next attempt \(next)</li>",
         ]
@@ -236,7 +235,7 @@ internal import Testing
         let numbers = page(lanes, namesOrigins: false)
         let sentence = "<p>4 closed lanes; next attempt \(next)</p>"
         #expect(numbers.contains(sentence) && !numbers.contains("a.example"))
-        let many = page((1...23).map { lane($0, "", "waiting after failures", 60) })
+        let many = page(try (1...23).map { try lane($0, "", .failures, 60) })
         #expect(many.split(separator: "<li>").count == 21 && many.contains("and 3 others"))
     }
 

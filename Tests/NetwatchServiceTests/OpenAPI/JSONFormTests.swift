@@ -10,7 +10,7 @@ internal import Testing
     private static let types: [(name: String, type: any (Codable & Sendable).Type)] = [
         ("details", ControlMessage.Shown.self), ("flushed", ControlMessage.Flushed.self),
         ("list", ControlMessage.List.self), ("send", ControlMessage.Send.self),
-        ("sent", ControlMessage.Sent.self), ("statistics", ControlMessage.Statistics.self),
+        ("sent", ControlMessage.Sent.self), ("statistics", QueueStatistics.self),
     ]
 
     @Test(arguments: types.indices)

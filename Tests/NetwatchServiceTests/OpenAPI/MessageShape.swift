@@ -1,4 +1,5 @@
 internal import Foundation
+internal import OfflineQueue
 
 /// The form of a type in JSON: what its `init(from:)` asks a decoder for.
 indirect enum MessageShape: Hashable {
@@ -36,12 +37,22 @@ private struct ShapeDecoder: Decoder {
         case is Double.Type: return (0.0 as! Value, .scalar("number"))
         case is Date.Type: return (Date(timeIntervalSince1970: 0) as! Value, .scalar("string"))
         case is [String: Int].Type: return ([String: Int]() as! Value, .map)
+        case is QueueCounts.Type: return (QueueCounts() as! Value, .map)
+        case is QueueRequest.Header.Type:
+            return (QueueRequest.Header(name: "", value: "") as! Value, .array(.scalar("string")))
+        case is Data.Type: return (Data() as! Value, .scalar("string"))
+        // Some of its members exclude each other.
+        case is EnqueueOptions.Type: return (EnqueueOptions() as! Value, .map)
+        case let names as any (CaseIterable & RawRepresentable<String>).Type:
+            return (first(names) as! Value, .scalar("string"))
         case let integer as any FixedWidthInteger.Type: return (zero(integer) as! Value, .scalar("integer"))
         default:
             let decoder = ShapeDecoder()
             return (try Value(from: decoder), decoder.record.shape)
         }
     }
+
+    private static func first<Names: CaseIterable>(_ names: Names.Type) -> Any { names.allCases.first! }
 
     private static func zero<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Any { Integer.zero }
 

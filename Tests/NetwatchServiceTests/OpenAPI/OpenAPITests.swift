@@ -41,33 +41,34 @@ internal import Testing
     // MARK: Messages
 
     private static let messages: [(name: String, type: any (Decodable & Sendable).Type)] = [
-        ("Attempt", ControlMessage.Attempt.self), ("ClosedLane", ControlMessage.ClosedLane.self),
-        ("Completions", ControlMessage.Completions.self),
+        ("Attempt", RecordedAttempt.self), ("ClosedLane", QueueStatistics.ClosedLane.self),
+        ("Completions", QueueStatistics.WaitingCompletions.self),
         ("Configuration", ControlMessage.Configuration.self), ("Credential", ControlMessage.Credential.self),
-        ("Details", ControlMessage.Details.self), ("EditMany", ControlMessage.Edit.self),
+        ("Details", RequestDetails.self), ("EditMany", ControlMessage.Edit.self),
         ("EditResult", ControlMessage.Edited.Result.self), ("Edited", ControlMessage.Edited.self),
-        ("EditedAll", ControlMessage.EditedAll.self), ("Entry", ControlMessage.Entry.self),
+        ("EditedAll", ControlMessage.EditedAll.self), ("Entry", QueuedRequest.self),
         ("Event", ControlMessage.Event.self), ("ExportPage", ControlMessage.ExportPage.self),
         ("Filter", ControlMessage.Filter.self), ("Finding", ControlMessage.Finding.self),
         ("Flushed", ControlMessage.Flushed.self), ("History", ControlMessage.History.self),
         ("Host", ControlMessage.Host.self), ("Hosts", ControlMessage.Hosts.self),
         ("IDs", ControlMessage.IDs.self), ("Idempotency", IdempotencyKey.self),
         ("Import", ControlMessage.Import.self), ("Imported", ControlMessage.Imported.self),
-        ("KeyUse", ControlMessage.KeyUse.self), ("Lanes", ControlMessage.Lanes.self),
+        ("KeyUse", QueueStatistics.KeyUse.self), ("LaneClosure", LaneClosure.self),
+        ("Lanes", LaneSelection.self),
         ("LastGood", ControlMessage.LastGood.self), ("LastReload", ControlMessage.LastReload.self),
         ("LeftOut", ControlMessage.LeftOut.self), ("List", ControlMessage.List.self),
         ("NameEntry", ControlMessage.Names.Name.self), ("Names", ControlMessage.Names.self),
         ("Network", ControlMessage.Network.self), ("Outage", ControlMessage.History.Outage.self),
-        ("Paused", ControlMessage.Paused.self), ("PausedLane", ControlMessage.Lanes.self),
+        ("Paused", ControlMessage.Paused.self), ("PausedLane", QueueStatistics.PausedLane.self),
         ("Piece", ControlMessage.Piece.self), ("Push", ControlMessage.Push.self),
         ("Queue", ControlMessage.Queue.self),
         ("Redacted", ControlMessage.Redacted.self), ("RedactedDetails", ControlMessage.RedactedDetails.self),
         ("Reloaded", ControlMessage.Reloaded.self), ("RemovedBodies", ControlMessage.RemovedBodies.self),
-        ("Response", ControlMessage.Response.self), ("RetryMany", ControlMessage.Edit.self),
+        ("Response", RecordedResponse.self), ("RetryMany", ControlMessage.Edit.self),
         ("Scan", ControlMessage.Scan.self),
         ("Sent", ControlMessage.Sent.self), ("ServiceStatus", ControlMessage.Status.self),
-        ("ShownWebhook", Webhook.self), ("StagedBodies", ControlMessage.StagedBodies.self),
-        ("StagedBody", ControlMessage.StagedBody.self), ("Statistics", ControlMessage.Statistics.self),
+        ("StagedBodies", ControlMessage.StagedBodies.self),
+        ("StagedBody", ControlMessage.StagedBody.self), ("Statistics", QueueStatistics.self),
         ("Step", ControlMessage.History.Step.self), ("StoreCheck", ControlMessage.StoreCheck.self),
         ("Upload", ControlMessage.StagedBodies.Upload.self),
         ("Uptime", ControlMessage.Uptime.self), ("Verification", ControlMessage.Verification.self),
@@ -125,8 +126,13 @@ internal import Testing
         _ members: [String: MessageShape.Member],
         at path: String
     ) -> [String] {
-        let properties = schema["properties"]?.members ?? [:]
-        let members = Dictionary(uniqueKeysWithValues: members.map { ($0.key.snakeCase, $0.value) })
+        // The types do not decode a member that follows from others.
+        let properties = (schema["properties"]?.members ?? [:]).filter { $0.value["x-derived"] == nil }
+        var members = Dictionary(uniqueKeysWithValues: members.map { ($0.key.snakeCase, $0.value) })
+        // The version is not part of the values that `Versioned` encodes.
+        if properties["v"] != nil {
+            members["v"] = MessageShape.Member(shape: .scalar("integer"), isRequired: true)
+        }
         let required = Set((schema["required"]?.elements ?? []).compactMap(\.string))
         var found = Set(members.keys).symmetricDifference(properties.keys).map {
             "\(path).\($0) is in one only"

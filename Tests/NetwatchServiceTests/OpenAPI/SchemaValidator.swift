@@ -6,7 +6,7 @@ struct SchemaValidator: Sendable {
     var isStrict = false
 
     private static let annotations: Set<String> = [
-        "description", "format", "contentEncoding", "contentMediaType", "contentSchema",
+        "description", "format", "contentEncoding", "contentMediaType", "contentSchema", "x-derived",
     ]
 
     /// Returns what is wrong with a value; empty if it is valid. A keyword that the validator does not know is a fault.

@@ -85,7 +85,7 @@ internal import Testing
 
     private static let header = #"{"v":1,"type":"netwatch-queue-export","created":1,"dead":true}"#
     private static let request = """
-        {"request":{"after":[],"atMostOnce":false,"attempts":0,"created":1,"deferrals":0,"expires":2,"fifo":false,\
+        {"request":{"dependencies":[],"atMostOnce":false,"attempts":0,"created":1,"deferrals":0,"expires":2,"fifo":false,\
         "headers":[["A","b"]],"id":"x","lane":"","life":1,"method":"GET","priority":5,"state":"pending",\
         "url":"http://a/"}}
         """
@@ -117,7 +117,7 @@ internal import Testing
         (#""A","b""#, #""Content-Length","1""#),
         (#""priority":5"#, #""priority":10"#), (#""priority":5"#, #""priority":5e300"#),
         (#""attempts":0"#, #""attempts":-1"#), (#""expires":2"#, #""expires":9223372036854775807"#),
-        (#""created":1,"#, #""created":"1","#), (#""after":[]"#, #""after":["x"]"#),
+        (#""created":1,"#, #""created":"1","#), (#""dependencies":[]"#, #""dependencies":["x"]"#),
         (#""life":1"#, #""life":1,"maximumAttempts":0"#), (#""life":1"#, #""life":1,"expect":"status=9""#),
         (#""life":1"#, #""life":1,"replaceKey":"é""#),
         (#""life":1"#, #""life":1,"constraints":"\#(String(repeating: "x", count: 4097))""#),

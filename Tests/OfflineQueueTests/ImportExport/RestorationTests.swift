@@ -91,7 +91,7 @@ final class Counter: Sendable {
             // `new` is now the last request, and the earlier ones depend on it.
             try await queue.enqueue(id: "new") { $0.replaceKey = "k" }
         } _: { queue, _, content async throws in
-            #expect(content.ids == ["waits", "held", "new"] && content["waits"]?.after == ["new"])
+            #expect(content.ids == ["waits", "held", "new"] && content["waits"]?.dependencies == ["new"])
             #expect(try await queue.request("waits")?.summary.state == .blocked)
             #expect(try await queue.request("waits")?.dependencies == ["new"])
             #expect(try await queue.request("held")?.summary.holdReason == .user)
@@ -139,7 +139,8 @@ final class Counter: Sendable {
         let after: [[String]] = isFIFO ? [[], [], []] : [[], ["a"], ["b"]]
         let requests = zip(["a", "b", "c"], after).map { (id: $0, after: $1) }
         let lines = try await exported(requests, isFIFO: isFIFO).map {
-            $0.contains(#""id":"a""#) ? $0.replacing(#""after":[]"#, with: #""after":["c"]"#) : $0
+            $0.contains(#""id":"a""#)
+                ? $0.replacing(#""dependencies":[]"#, with: #""dependencies":["c"]"#) : $0
         }
         let path = try file(try sealed(lines), in: files)
         try await withQueue(second) { queue, _ in

@@ -55,6 +55,16 @@ internal import Testing
         (#"{"max_attempts":"x"}"#, "`max_attempts` has the wrong type"),
         (#"{"http_version":"3"}"#, "`http_version` is `3`; it must be one of 1.1, 2"),
         (#"{"retry_statuses":"600"}"#, "`retry_statuses`: `600` is not a list of statuses"),
+        (#"{"max_attempts":0}"#, "the maximum number of attempts is 0; it must be at least 1"),
+        (
+            #"{"response_timeout_seconds":-1}"#,
+            "the response timeout is -1 second; it must be 1 ms to 24 hours"
+        ),
+        (#"{"dead_statuses":"99"}"#, "`dead_statuses`: `99` is not a list of statuses"),
+        (
+            #"{"on_done":{"method":"PUT","url":"https://hook.example/"}}"#,
+            "`on_done`: `method` is not a known member"
+        ),
         (#"{"later":1}"#, "the option `later` is unknown"), ("?", "invalid JSON"), ("", "invalid JSON"),
     ])
     func `a request whose record cannot be read is held with the reason, and not sent`(
@@ -73,6 +83,30 @@ internal import Testing
         #expect(held.lastError?.contains(reason) == true, "\(held.lastError ?? "")")
         let isKnown = !record.contains("later")
         #expect(try await store.archive.inspect().findings.map(\.subject) == (isKnown ? ["a"] : []))
+        await store.close()
+    }
+
+    @Test(arguments: ["zz\n\nX-Secret: s\n", "X-Secret: s", "\nX-Secret\n"])
+    func `a request whose content has no valid form is held and shown, and harms no other`(
+        content: String
+    ) async throws {
+        let first = try await SQLiteQueueStore(directory: directory.path)
+        try await first.enqueue(try new("a"), try new("b"))
+        await first.close()
+        try edit(directory, "UPDATE request SET content = '\(content)' WHERE id = 'a'")
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let shown = try #require(try await store.details(of: "a"))
+        #expect(shown.unreadable?.contains("the database row was changed") == true)
+        let lane = try await store.restart()[0].id
+        #expect(try await store.claim(of: lane).requests.map(\.id) == ["b"])
+        let held = try #require(try await store.details(of: "a")).summary
+        #expect(held.holdReason == .key && held.lastError?.contains("X-Secret") == false)
+        let report = try await store.archive.inspect()
+        #expect(report.findings.map(\.subject) == ["a"])
+        #expect(report.findings.allSatisfy { !$0.message.contains("X-Secret") })
+        let conflict = await #expect(throws: QueueError.self) { try await store.enqueue(try new("a")) }
+        #expect(conflict?.code == .storeUnavailable)
+        try await store.enqueue(try new("c"))
         await store.close()
     }
 
