@@ -155,7 +155,9 @@ enum RootArguments {
     // MARK: Hints
 
     /// Names that other programs use, or that the library uses, for a subcommand of `queue`.
-    private static let synonyms = ["cancel": "drop", "delete": "drop", "prune": "drop", "remove": "drop"]
+    private static let synonyms = [
+        "delete": "cancel", "drop": "cancel", "prune": "cancel", "remove": "cancel",
+    ]
 
     /// Returns the commands one level down that have this name or synonym, such as `netwatch queue list` for `list`.
     private static func nestedCommands(_ word: String, of command: any ParsableCommand.Type) -> [String] {

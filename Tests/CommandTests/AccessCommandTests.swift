@@ -51,12 +51,12 @@ struct AccessCommandTests {
             "\(shown.output)"
         )
         #expect(shown.output.contains("host      127.0.0.1"))
-        let refused = try await run(service, asMemberOf: Self.group.id, "queue", "drop", secret)
+        let refused = try await run(service, asMemberOf: Self.group.id, "queue", "cancel", secret)
         #expect(refused.ending == .exited(77), "\(refused.errors)")
         #expect(refused.errors.first?.contains("belongs to another user") == true, "\(refused.errors)")
         let mixed = try await run(service, asMemberOf: Self.group.id, "queue", "hold", secret, "unknown")
         #expect(mixed.ending == .exited(1), "\(mixed.errors)")
-        let dropped = try await run(service, asMemberOf: Self.group.id, "queue", "drop", own)
+        let dropped = try await run(service, asMemberOf: Self.group.id, "queue", "cancel", own)
         #expect(dropped.ending == .exited(0), "\(dropped.errors)")
         #expect(try await service.request(own)["submitter"] as? Int == 60_001)
     }

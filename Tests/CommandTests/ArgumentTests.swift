@@ -23,13 +23,13 @@ internal import Testing
 
     @Test(arguments: [
         (["queue", "lst"], "hint: did you mean `list`?"),
-        (["queue", "cancel", "a"], "hint: did you mean `drop`?"),
+        (["queue", "drop", "a"], "hint: did you mean `cancel`?"),
         (["config", "chek"], "hint: did you mean `check`?"),
         (["help", "quee"], "hint: did you mean `queue`?"),
         (["hist"], "hint: did you mean `history`?"),
         (["list"], "hint: did you mean `netwatch queue list`?"),
         (["stats"], "hint: did you mean `netwatch queue stats`?"),
-        (["cancel", "a"], "hint: did you mean `netwatch queue drop`?"),
+        (["drop", "a"], "hint: did you mean `netwatch queue cancel`?"),
         (["show"], "hint: did you mean `netwatch queue show` or `netwatch config show`?"),
     ])
     func `an unknown subcommand suggests a similar one`(arguments: [String], hint: String) async throws {
@@ -257,10 +257,10 @@ internal import Testing
             "there is no queue in `/no/such/directory`"
         ),
         (["queue", "list", "--state-dir", "/dev/null"], 64, "there is no queue in `/dev/null`"),
-        (["queue", "drop"], 64, "give ids or `--all`"),
-        (["queue", "drop", "a", "--all"], 64, "`--all` cannot be combined with ids"),
-        (["queue", "drop", "--all"], 64, "`--all` requires `--yes`"),
-        (["queue", "drop", "a", "--yes"], 64, "`--yes` requires `--all`"),
+        (["queue", "cancel"], 64, "give ids or `--all`"),
+        (["queue", "cancel", "a", "--all"], 64, "`--all` cannot be combined with ids"),
+        (["queue", "cancel", "--all"], 64, "`--all` requires `--yes`"),
+        (["queue", "cancel", "a", "--yes"], 64, "`--yes` requires `--all`"),
         (["queue", "hold", "a", "--host", "b"], 64, "require `--all`"),
         (["queue", "retry", "-", "a"], 64, "`-` cannot be combined with ids"),
         (["queue", "retry", ""], 64, "the id must not be empty"),

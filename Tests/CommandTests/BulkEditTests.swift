@@ -58,7 +58,7 @@ internal import Testing
         let service = try await killed(editing: try await filled())
         for (action, state, words) in [
             ("release", "pending", "released"), ("hold", "held", "held"), ("retry", "pending", "retried"),
-            ("drop", "cancelled", "dropped"),
+            ("cancel", "cancelled", "cancelled"),
         ] {
             let edited = try await service.run("queue", action, "--all", "--yes", "--host", "127.0.0.1")
             #expect(edited.ending == .exited(0), "\(action): \(edited.errors)")
@@ -101,11 +101,11 @@ internal import Testing
         let queue = try await QueueFixture(.service, count: 3)
         let service = try #require(queue.service)
         let answer = try await Command.json(
-            service.curl(#"/v1/queue/drop -d '{"filter":{"host":"127.0.0.1"},"dry_run":true}'"#)
+            service.curl(#"/v1/queue/cancel -d '{"filter":{"host":"127.0.0.1"},"dry_run":true}'"#)
         )
         #expect(answer["done"] as? Int == 3 && answer["refused"] as? Int == 0)
         #expect(Set(try await queue.states().values) == ["pending"])
-        let other = try await Command.json(service.curl(#"/v1/queue/drop -d '{"filter":{"lane":"none"}}'"#))
+        let other = try await Command.json(service.curl(#"/v1/queue/cancel -d '{"filter":{"lane":"none"}}'"#))
         #expect(other["done"] as? Int == 0)
         #expect(Set(try await queue.states().values) == ["pending"])
     }
@@ -119,7 +119,7 @@ internal import Testing
             try FileManager.default.contentsOfDirectory(atPath: directory.file("state/spool")).count
         }
         #expect(try spooled() == 3)
-        #expect(try await service.run("queue", "drop", "--all", "--yes").ending == .exited(0))
+        #expect(try await service.run("queue", "cancel", "--all", "--yes").ending == .exited(0))
         #expect(try spooled() == 0)
     }
 
@@ -128,8 +128,8 @@ internal import Testing
         let service = try await RunningService(in: directory)
         try await service.keep(server.url)
         await server.requests(atLeast: 1)
-        let dropped = try await service.run("queue", "drop", "--all", "--yes")
-        #expect(dropped.ending == .exited(0) && dropped.errors == ["dropped 1 request"])
+        let dropped = try await service.run("queue", "cancel", "--all", "--yes")
+        #expect(dropped.ending == .exited(0) && dropped.errors == ["cancelled 1 request"])
         #expect(try await service.finalStates() == ["cancelled"])
     }
 }

@@ -18,7 +18,7 @@ internal import Testing
     @Test func `a busy service is reported as busy`() async throws {
         let service = try ScriptedServer(unixPath: socket) { _ in Self.busy }
         for arguments in [
-            ["queue", "list"], ["send", "http://127.0.0.1:1/"], ["queue", "drop", "--all", "--yes"],
+            ["queue", "list"], ["send", "http://127.0.0.1:1/"], ["queue", "cancel", "--all", "--yes"],
         ] {
             let outcome = try await Command.start(arguments + ["--socket", socket]).outcome()
             #expect(outcome.ending == .exited(75), "\(arguments): \(outcome.errors)")

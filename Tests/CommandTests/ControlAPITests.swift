@@ -39,7 +39,7 @@ internal import Testing
             let answer = try await service.curl("/v1/requests/order-1\(arguments) -w %{http_code}")
             #expect(answer.contains("unknown_request") && answer.hasSuffix("404"), "\(arguments): \(answer)")
         }
-        let edited = try await service.curl(#"/v1/queue/drop -d '{"ids":["order-1"]}'"#)
+        let edited = try await service.curl(#"/v1/queue/cancel -d '{"ids":["order-1"]}'"#)
         #expect(edited.contains(#""code":"unknown_request""#) && edited.contains(#""done":false"#))
         let dependent = #"{"url":"http://127.0.0.1:1/","dependencies":["order-1"]}"#
         #expect(try await code(service.curl("/v1/requests -d '\(dependent)'")) == "unknown_dependency")
@@ -165,7 +165,7 @@ internal import Testing
         let ids = (0...10_000).map { "\"x\($0)\"" }.joined(separator: ",")
         let file = directory.file("message")
         try Data("{\"ids\":[\(ids)]}".utf8).write(to: URL(fileURLWithPath: file))
-        #expect(try await code(service.curl("/v1/queue/drop -d @\(file)")) == "malformed_body")
-        #expect(try await service.curl("/v1/queue/drop -d '{\"ids\":[]}'").contains(#""results":[]"#))
+        #expect(try await code(service.curl("/v1/queue/cancel -d @\(file)")) == "malformed_body")
+        #expect(try await service.curl("/v1/queue/cancel -d '{\"ids\":[]}'").contains(#""results":[]"#))
     }
 }

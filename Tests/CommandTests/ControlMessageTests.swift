@@ -7,7 +7,7 @@ internal import Testing
     @Test func `a filter's host is validated`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
         for arguments in [
-            ["list"], ["dead"], ["pause"], ["resume"], ["drop", "--all", "--yes"],
+            ["list"], ["dead"], ["pause"], ["resume"], ["cancel", "--all", "--yes"],
             ["hold", "--all", "--yes"],
         ] {
             let outcome = try await Command.start(

@@ -29,7 +29,7 @@ internal import Testing
             curl -s --unix-socket \(script.file("socket")) http://n/ | grep -c 'disk is full'
             curl -s --unix-socket \(script.file("socket")) http://n/metrics | grep ^netwatch_store_disk_reserve
             \(Command.path) doctor \(socket) | sed -n 's/^store *problem *//p'
-            \(Command.path) queue drop \(socket) $(cat \(script.file("ids"))) >/dev/null && echo dropped
+            \(Command.path) queue cancel \(socket) $(cat \(script.file("ids"))) >/dev/null && echo dropped
             \(send) >/dev/null 2>&1 && echo accepted
             kill $!
             wait $!

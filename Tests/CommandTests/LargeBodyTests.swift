@@ -178,7 +178,7 @@ internal import Testing
             }
         }
         let socket = directory.file("socket")
-        let dropped = try await Command.run("queue", "drop", "a-long-i", "--socket", socket)
+        let dropped = try await Command.run("queue", "cancel", "a-long-i", "--socket", socket)
         #expect(dropped.ending == .exited(2), "\(dropped.errors)")
         #expect(service.requests.map(\.connection) == [1, 1, 1])
     }

@@ -43,7 +43,7 @@ internal import Testing
     @Test func `a copy of the directory is restored`() async throws {
         try await enqueue()
         try await run("Copy of the directory")
-        try await service.run("netwatch queue drop --all --yes")
+        try await service.run("netwatch queue cancel --all --yes")
         #expect(try await service.waiting() == [])
         try await run("Copy of the directory", block: 1)
         #expect(try await service.waiting() == Self.ids)

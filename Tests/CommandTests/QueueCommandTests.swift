@@ -76,7 +76,7 @@ final class QueueFixture {
         let held = try await queue.run("hold", "req-0", "req-1")
         #expect(held.ending == .exited(0) && held.output == ["req-0  held", "req-1  held"], "\(held.errors)")
         #expect(try await queue.run("release", "req-1").output == ["req-1  pending"])
-        #expect(try await queue.run("drop", "req-2").output == ["req-2  cancelled"])
+        #expect(try await queue.run("cancel", "req-2").output == ["req-2  cancelled"])
         #expect(try await queue.run("retry", "req-0").output == ["req-0  pending"])
         #expect(try await queue.states() == ["req-0": "pending", "req-1": "pending", "req-2": "cancelled"])
     }
@@ -88,7 +88,7 @@ final class QueueFixture {
         async throws
     {
         let queue = try await QueueFixture(backend, count: 2)
-        let dropped = try await queue.run("drop", "req-0", "no-such-request", "req")
+        let dropped = try await queue.run("cancel", "req-0", "no-such-request", "req")
         #expect(dropped.ending == .exited(1) && dropped.output == ["req-0  cancelled"])
         #expect(dropped.errors.count == 2, "\(dropped.errors)")
         #expect(dropped.errors.first?.contains("`no-such-request`") == true)
@@ -138,7 +138,7 @@ final class QueueFixture {
         let released = try await queue.run("release", "--all", "--yes", "--host", "127.0.0.1")
         #expect(released.ending == .exited(0) && released.errors == ["released 3 requests"])
         #expect(Set(try await queue.states().values) == ["pending"])
-        let dropped = try await queue.run("drop", "--all", "--yes", "--format", "json")
+        let dropped = try await queue.run("cancel", "--all", "--yes", "--format", "json")
         #expect(dropped.ending == .exited(0))
         let numbers = try Command.json(try #require(dropped.output.first))
         #expect(numbers["done"] as? Int == 4 && numbers["refused"] as? Int == 0)
@@ -164,13 +164,13 @@ final class QueueFixture {
             try await Command.run(["queue"] + arguments, backend, queue.directory)
         }
         // Only one request has this prefix, but a later request could have exactly this id.
-        for action in ["drop", "show", "hold", "retry"] {
+        for action in ["cancel", "show", "hold", "retry"] {
             let short = try await run(action, "order-1")
             #expect(short.ending == .exited(1) && short.output.isEmpty, "\(action): \(short.output)")
         }
         #expect(try await run("hold", "report-2").output == ["report-2026-7  held"])
         #expect(try await run("show", "report-2").output.first == "id        report-2026-7")
-        let ambiguous = try await run("drop", "invoice-")
+        let ambiguous = try await run("cancel", "invoice-")
         #expect(ambiguous.ending == .exited(1))
         #expect(
             ambiguous.errors.first?.contains(
@@ -178,7 +178,7 @@ final class QueueFixture {
             ) == true,
             "\(ambiguous.errors)"
         )
-        #expect(try await run("drop", "invoice-2026-1").output == ["invoice-2026-1  cancelled"])
+        #expect(try await run("cancel", "invoice-2026-1").output == ["invoice-2026-1  cancelled"])
         let kept = try await run("list", "--state", "pending")
         #expect(kept.output.count == 2 && kept.output[0].hasPrefix("order-10 "), "\(kept.output)")
     }
@@ -204,7 +204,7 @@ final class QueueFixture {
 
     @Test func `on a terminal, --all asks for confirmation`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
-        let command = "\(Command.path) queue drop --all --state-dir \(queue.directory.file("state"))"
+        let command = "\(Command.path) queue cancel --all --state-dir \(queue.directory.file("state"))"
         let refused = try shell("echo n | script -qec '\(command)' /dev/null || echo $?")
         #expect(refused.contains("drop 1 request? [y/N]") && refused.hasSuffix("1\n"), "\(refused)")
         #expect(try await queue.states() == ["req-0": "pending"])
@@ -215,7 +215,7 @@ final class QueueFixture {
     @Test(arguments: QueueFixture.Backend.allCases)
     func `a list is filtered and paged`(backend: QueueFixture.Backend) async throws {
         let queue = try await QueueFixture(backend, count: 5)
-        _ = try await queue.run("drop", "req-1", "req-3")
+        _ = try await queue.run("cancel", "req-1", "req-3")
         func ids(_ outcome: Subprocess.Outcome) throws -> [String?] {
             try outcome.output.map { try Command.json($0)["id"] as? String }
         }

@@ -24,7 +24,7 @@ internal import Testing
     func `on a terminal a long text is continued on the next line`(command: String) async throws {
         let queue = try await QueueFixture(.service, count: 1)
         try await queue.service?.keep("http://127.0.0.1:1/", "--id", "tagged", "--tag", "x")
-        _ = try await queue.run("drop", "tagged")
+        _ = try await queue.run("cancel", "tagged")
         let rows = try rows(of: command, in: queue, columns: 60)
         #expect(rows.allSatisfy { $0.count <= 60 }, "\(rows)")
         #expect(rows.contains { $0.hasPrefix("          ") }, "\(rows)")

@@ -8,7 +8,8 @@ internal import Testing
         let server = try ScriptedServer()
         for arguments in [
             "send \(server.url) -T -", "send \(server.url) -d @-", "send \(server.url) --json @-",
-            "send \(server.url) --queue never -T -", "queue drop -", "queue import -", "host --hosts-from -",
+            "send \(server.url) --queue never -T -", "queue cancel -", "queue import -",
+            "host --hosts-from -",
         ] {
             let socket = arguments.hasPrefix("host") ? "" : "--socket \(service.socket)"
             let outcome = try await Subprocess(

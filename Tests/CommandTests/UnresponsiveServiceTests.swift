@@ -14,7 +14,7 @@ internal import Testing
         let sending = try Command.start([
             "send", "http://127.0.0.1:1/", "--id", "order-7", "--socket", socket,
         ])
-        let dropping = try Command.start(["queue", "drop", "--all", "--yes", "--socket", socket])
+        let dropping = try Command.start(["queue", "cancel", "--all", "--yes", "--socket", socket])
         let sent = try await sending.outcome()
         #expect(sent.ending == .exited(2) && sent.output.isEmpty)
         #expect(

@@ -116,7 +116,7 @@ internal import Testing
     func `dropping the last request of a lane forgets its failures`(dropped: [String]) async throws {
         let (server, service) = try await closed()
         try await service.keep(server.url, "--id", "second")
-        #expect(try await service.run(["queue", "drop"] + dropped).ending == .exited(0))
+        #expect(try await service.run(["queue", "cancel"] + dropped).ending == .exited(0))
         // The lane opens when the queue has processed the change, which no event reports.
         try await poll {
             try await !service.run("queue", "stats").output.contains { $0.hasPrefix("closed ") }
@@ -165,7 +165,7 @@ internal import Testing
         for id in ["dropped", "refused"] {
             try await service.keep(server.url, "--id", "after-\(id)", "--dependency", id)
         }
-        _ = try await service.run("queue", "drop", "dropped")
+        _ = try await service.run("queue", "cancel", "dropped")
         _ = try await service.run("queue", "resume")
         _ = try await service.curl("/v1/requests/refused?wait=60")
         for (id, fate) in [("dropped", "cancelled"), ("refused", "dead")] {
@@ -243,11 +243,14 @@ internal import Testing
         }
         let service = try await RunningService(in: try ScratchDirectory())
         _ = try await service.run("send", server.url, "--id", "dropped")
-        _ = try await service.run("queue", "drop", "dropped")
+        _ = try await service.run("queue", "cancel", "dropped")
         try await service.pause()
         for id in ["old", "new"] { try await service.keep(server.url, "--id", id, "--replace-key", "k") }
         let dropped = try await service.run("queue", "show", "dropped").output
-        #expect(dropped.contains("state     cancelled: dropped; last error: HTTP 503"), "\(dropped)")
+        #expect(
+            dropped.contains("state     cancelled: cancelled by a user; last error: HTTP 503"),
+            "\(dropped)"
+        )
         let replaced = try await service.run("queue", "show", "old").output
         #expect(replaced.contains("state     superseded: replaced by a newer request"), "\(replaced)")
         #expect(replaced.contains("replaced  by new"), "\(replaced)")

@@ -55,8 +55,8 @@ internal import Testing
             text.output.count == 2
                 && text.errors == ["whole queue: 3 pending, 0 inflight, 0 held, 0 delivered, 0 dead"]
         )
-        let dropped = try await service.run("queue", "drop", "--all", "--yes", "--tag", "x")
-        #expect(dropped.errors == ["dropped 2 requests"], "\(dropped.errors)")
+        let dropped = try await service.run("queue", "cancel", "--all", "--yes", "--tag", "x")
+        #expect(dropped.errors == ["cancelled 2 requests"], "\(dropped.errors)")
         #expect(
             try await service.queue().map { $0["state"] as? String } == ["pending", "cancelled", "cancelled"]
         )
@@ -68,7 +68,7 @@ internal import Testing
         (["send", "http://a.example/", "--on-done-credential", "c"], "requires `--on-done`"),
         (["send", "http://a.example/", "--queue", "never", "--tag", "t"], "`--tag`"),
         (["send", "http://a.example/", "--queue", "never", "--on-done", "http://b.example/"], "`--on-done`"),
-        (["queue", "drop", "a", "--tag", "t"], "require `--all`"),
+        (["queue", "cancel", "a", "--tag", "t"], "require `--all`"),
         (["queue", "list", "--tag", ""], "`--tag` must not be empty"),
     ])
     func `options that do not fit are refused`(arguments: [String], message: String) async throws {

@@ -48,7 +48,7 @@ internal import Testing
         #expect(try await queue.respond(.POST, "/v1/requests", secret).status == 202)
         let hidden = try await queue.options(of: "c")["on_done"] as? [String: Any]
         #expect(hidden?["url"] as? String == "https://b.example/?code=REDACTED")
-        let dropped = try await queue.respond(.POST, "/v1/queue/drop", #"{"filter":{"tag":"u"}}"#)
+        let dropped = try await queue.respond(.POST, "/v1/queue/cancel", #"{"filter":{"tag":"u"}}"#)
         #expect(dropped.members["done"] as? Int == 1)
         let waiting =
             try await queue.respond(.GET, "/v1/queue/stats").members["completions"] as? [[String: Any]]
@@ -274,7 +274,7 @@ internal import Testing
     @Test func `a state of the wrong type is reported with the states`() async throws {
         let queue = try await directory.openQueue()
         let body = #"{"filter":{"state":[1]}}"#
-        let refused = try await queue.respond(.POST, "/v1/queue/drop", body)
+        let refused = try await queue.respond(.POST, "/v1/queue/cancel", body)
         #expect(refused.status == 400 && refused.code == "malformed_body")
         let detail = #"`filter.state[0]` is `1`; it must be a string, one of "pending","#
         #expect(refused.detail.contains(detail), "\(refused.detail)")

@@ -126,7 +126,7 @@ private struct Users {
         #expect(credential.code == "not_submitter")
         let many = try await users.respond(users.bob, .POST, "/v1/queue/hold", #"{"ids":["a","d","x","a"]}"#)
         #expect(try users.codes(many) == ["not_submitter", "done", "unknown_request", "not_submitter"])
-        let all = try await users.respond(users.bob, .POST, "/v1/queue/drop", #"{"filter":{}}"#)
+        let all = try await users.respond(users.bob, .POST, "/v1/queue/cancel", #"{"filter":{}}"#)
         #expect(all.members["done"] as? Int == 1)
         #expect(try await users.respond(users.alice, .POST, "/v1/requests/a/hold").status == 200)
         #expect(try await users.respond(users.root, .DELETE, "/v1/requests/b").status == 200)

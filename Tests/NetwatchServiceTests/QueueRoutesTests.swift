@@ -19,7 +19,7 @@ internal import Testing
             #expect(refused.status == 400 && refused.code == "invalid_tag", "\(target)")
             #expect(refused.detail.hasSuffix("it must be 1 to 255 bytes of printable ASCII"))
         }
-        let edit = try await queue.respond(.POST, "/v1/queue/drop", #"{"filter":{"tag":"ü"}}"#)
+        let edit = try await queue.respond(.POST, "/v1/queue/cancel", #"{"filter":{"tag":"ü"}}"#)
         #expect(edit.code == "invalid_tag" && edit.detail.hasPrefix("`tag` is `ü`;"), "\(edit.detail)")
         await queue.stop()
     }
@@ -153,11 +153,11 @@ internal import Testing
             "`all` is not a known name; accepted: ids, filter, new_key, dry_run"
         ),
         (
-            "/v1/queue/drop", #"{"filter":{"label":"a"}}"#,
+            "/v1/queue/cancel", #"{"filter":{"label":"a"}}"#,
             "`filter.label` is not a known name; accepted: state, host, lane"
         ),
-        ("/v1/queue/drop", #"{"filter":{},"ids":[]}"#, "either `ids` or `filter` is required"),
-        ("/v1/queue/drop", "{}", "either `ids` or `filter` is required"),
+        ("/v1/queue/cancel", #"{"filter":{},"ids":[]}"#, "either `ids` or `filter` is required"),
+        ("/v1/queue/cancel", "{}", "either `ids` or `filter` is required"),
         (
             "/v1/queue/hold", #"{"filter":{},"new_key":true}"#,
             "`new_key` is only accepted for retry, not for hold"
@@ -227,7 +227,7 @@ internal import Testing
 
     @Test func `a filter with an unknown state is rejected`() async throws {
         let queue = try await directory.openQueue()
-        let refused = try await queue.respond(.POST, "/v1/queue/drop", #"{"filter":{"state":["lost"]}}"#)
+        let refused = try await queue.respond(.POST, "/v1/queue/cancel", #"{"filter":{"state":["lost"]}}"#)
         #expect(refused.status == 400 && refused.code == "invalid_state")
         await queue.stop()
     }

@@ -14,10 +14,10 @@ internal import Testing
         editing.yes = false
         let queue = FillingQueue()
         let client = ServiceClient(queue)
-        #expect(try await EditRun(options: editing, action: .drop, client: client).editAll())
+        #expect(try await EditRun(options: editing, action: .cancel, client: client).editAll())
         #expect(queue.isDryRun.withLock { $0 } == [true])
         editing.yes = true
-        #expect(try await EditRun(options: editing, action: .drop, client: client).editAll())
+        #expect(try await EditRun(options: editing, action: .cancel, client: client).editAll())
         #expect(queue.isDryRun.withLock { $0 } == [true, false])
     }
 

@@ -241,14 +241,14 @@ extension SettingTable {
             "done",
             shortestRetention...longest,
             \.queue.retention.done,
-            "How long delivered, dropped and replaced requests are kept."
+            "How long delivered, cancelled and replaced requests are kept."
         ).reloadable(),
         .integer(
             "queue.retention",
             "done-requests",
             1...Int.max,
             \.queue.retention.doneCount,
-            "The maximum number of delivered, of dropped and of replaced requests that are kept for each user."
+            "The maximum number of delivered, of cancelled and of replaced requests that are kept for each user."
         ).reloadable(),
         .duration(
             "queue.retention",

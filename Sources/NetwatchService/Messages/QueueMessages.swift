@@ -3,10 +3,10 @@ package import OfflineQueue
 extension ControlMessage {
     /// The edits of requests, as the last segment of `/v1/queue/…` names them.
     package enum EditAction: String, CaseIterable, Sendable {
-        case retry, hold, release, drop
+        case retry, hold, release, cancel
     }
 
-    /// The body of `POST /v1/queue/retry`, `hold`, `release` and `drop`, which edit many requests. Has either `ids` or
+    /// The body of `POST /v1/queue/retry`, `hold`, `release` and `cancel`, which edit many requests. Has either `ids` or
     /// `filter`.
     package struct Edit: Codable, Hashable, Sendable {
         /// Complete ids, at most ``ControlMessage/mostIDs``.

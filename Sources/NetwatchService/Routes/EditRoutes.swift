@@ -6,7 +6,7 @@ extension QueueRoutes {
     var editRoutes: [ControlRouter.Route] {
         EditAction.allCases.flatMap { action in
             [
-                action == .drop
+                action == .cancel
                     ? route(.DELETE, "/v1/requests/{id}", access: .submit) { try await editOne(action, $0) }
                     : route(.POST, "/v1/requests/{id}/\(action)", access: .submit) {
                         try await editOne(action, $0)
@@ -187,7 +187,7 @@ extension ControlMessage.EditAction {
         case .retry: [.pending, .blocked, .held, .dead]
         case .hold: [.pending, .blocked, .inflight, .held]
         case .release: [.held]
-        case .drop: [.pending, .blocked, .inflight, .held, .dead]
+        case .cancel: [.pending, .blocked, .inflight, .held, .dead]
         }
     }
 
@@ -200,7 +200,7 @@ extension ControlMessage.EditAction {
         case .retry: .retry(newKey: newKey, quota: quota)
         case .hold: .hold
         case .release: .release
-        case .drop: .cancel
+        case .cancel: .cancel
         }
     }
 

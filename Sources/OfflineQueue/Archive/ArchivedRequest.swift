@@ -277,7 +277,7 @@ extension ArchivedRequest {
         hold(
             .user,
             "exports contain no signatures, so that of the URL was removed; "
-                + "drop the request, and enqueue it again with a new signature"
+                + "cancel the request, and enqueue it again with a new signature"
         )
     }
 

@@ -56,9 +56,9 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
                 + "; add the key `\(id)` to the key file and restart"
         case .damaged:
             "the encrypted \(part) do not match the request: the database row was changed, or another key was "
-                + "used; drop the request, or restore the database from a backup"
+                + "used; cancel the request, or restore the database from a backup"
         case .malformed:
-            "the stored \(part) cannot be read: the database row was changed; drop the request, or restore the database "
+            "the stored \(part) cannot be read: the database row was changed; cancel the request, or restore the database "
                 + "from a backup"
         case .system(let error): "the encrypted \(part) cannot be read: \(error)"
         }

@@ -84,7 +84,7 @@ struct Sealer: Sendable {
         throw QueueError(
             .encryptionKeyMissing,
             "the queue was opened \(fault), and accepts no requests; add the key to the key file and restart, or if "
-                + "the key is lost, drop all unfinished requests and restart with a new key"
+                + "the key is lost, cancel all unfinished requests and restart with a new key"
         )
     }
 }

@@ -131,7 +131,7 @@ extension QueuedRequest {
         }
         switch state {
         case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
-        case .cancelled: return withLastError("dropped")
+        case .cancelled: return withLastError("cancelled by a user")
         case .superseded: return withLastError("replaced by a newer request")
         default: break
         }

@@ -94,7 +94,7 @@ struct StoreCheck {
         case .databaseUnreadable, .bodyUnreadable:
             "check the disk (`dmesg`); `netwatch queue verify` reads the part again"
         default:
-            "submit the request again with another id, and drop this one; `netwatch queue verify` reads all bodies "
+            "submit the request again with another id, and cancel this one; `netwatch queue verify` reads all bodies "
                 + "again"
         }
     }

@@ -237,7 +237,7 @@ extension ControlMessage.EditAction {
         guard state == "inflight" else { return state }
         return switch self {
         case .hold: "inflight until its attempt ends, then held"
-        case .drop: "inflight until its attempt ends, then cancelled"
+        case .cancel: "inflight until its attempt ends, then cancelled"
         case .retry, .release: state
         }
     }
@@ -247,7 +247,7 @@ extension ControlMessage.EditAction {
         case .retry: "retried"
         case .hold: "held"
         case .release: "released"
-        case .drop: "dropped"
+        case .cancel: "cancelled"
         }
     }
 }

@@ -42,10 +42,10 @@ enum HoldText {
                 + "credential` names another credential"
         case .key:
             "the queue cannot decrypt the request: restart the service with the encryption key; if the stored data was "
-                + "changed, only `netwatch queue drop` ends the hold"
+                + "changed, only `netwatch queue cancel` ends the hold"
         case .ambiguous:
             "the server may have executed the request, so the queue does not send it again automatically; "
-                + "`netwatch queue retry` and `release` send it again, `netwatch queue drop` cancels it"
+                + "`netwatch queue retry` and `release` send it again, `netwatch queue cancel` cancels it"
         case .user:
             "a user held the request, or an import held it because a part is missing (`error` in "
                 + "`netwatch queue show`); `netwatch queue release` ends the hold"

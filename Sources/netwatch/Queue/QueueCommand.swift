@@ -26,7 +26,7 @@ struct QueueCommand: AsyncParsableCommand {
         subcommands: [
             QueueListCommand.self, QueueShowCommand.self, QueueEditCommand<RetryEdit>.self,
             QueueEditCommand<HoldEdit>.self, QueueEditCommand<ReleaseEdit>.self,
-            QueueEditCommand<DropEdit>.self, QueueCredentialCommand.self, QueueFlushCommand.self,
+            QueueEditCommand<CancelEdit>.self, QueueCredentialCommand.self, QueueFlushCommand.self,
             QueuePauseCommand.self, QueueResumeCommand.self, QueueDeadCommand.self, QueueStatsCommand.self,
             QueueStagedCommand.self,
             QueueExportCommand.self, QueueImportCommand.self, QueueVerifyCommand.self,

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetwatchService
 
-/// A command that edits the selected requests: `netwatch queue retry`, `hold`, `release` or `drop`.
+/// A command that edits the selected requests: `netwatch queue retry`, `hold`, `release` or `cancel`.
 struct QueueEditCommand<Edit: RequestEdit>: AsyncParsableCommand {
     static var configuration: CommandConfiguration { Edit.configuration }
 
@@ -89,25 +89,25 @@ struct ReleaseEdit: RequestEdit {
     )
 }
 
-/// The edit of `netwatch queue drop`.
-struct DropEdit: RequestEdit {
-    static let action = ControlMessage.EditAction.drop
+/// The edit of `netwatch queue cancel`.
+struct CancelEdit: RequestEdit {
+    static let action = ControlMessage.EditAction.cancel
     static let configuration = CommandConfiguration(
-        commandName: "drop",
-        abstract: "Drop requests: cancel unfinished ones, and discard dead ones.",
+        commandName: "cancel",
+        abstract: "Cancel requests: end unfinished ones, and discard dead ones.",
         discussion: """
-            netwatch queue drop 01a1fd77-5b52 01a1fd77-5b60
+            netwatch queue cancel 01a1fd77-5b52 01a1fd77-5b60
             netwatch queue list --lane old --format json | jq -r .id | \\
-                netwatch queue drop -
-            netwatch queue drop --all --state dead
+                netwatch queue cancel -
+            netwatch queue cancel --all --state dead
 
-            Dropping a request ends its attempt, if there is one; the server may have received the request. If \
-            the request is delivered first, it is not dropped. Requests that depend on a dropped request are \
-            held. A dropped request, even a dead one, becomes cancelled: it can no longer be retried, and is \
+            Cancelling a request ends its attempt, if there is one; the server may have received the request. If \
+            the request is delivered first, it is not cancelled. Requests that depend on a cancelled request are \
+            held. A cancelled request, even if it was dead, can no longer be retried, and is \
             removed from the history after a day. Without --state, --all selects all unfinished requests.
 
-            Exit status: 0 all were dropped; 1 some were not, because there is no such request, or it was delivered, \
-            replaced or dropped before; 77 some were not, all of them requests of other users.
+            Exit status: 0 all were cancelled; 1 some were not, because there is no such request, or it was delivered, \
+            replaced or cancelled before; 77 some were not, all of them requests of other users.
             """
     )
 }

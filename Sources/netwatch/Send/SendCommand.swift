@@ -25,7 +25,7 @@ struct SendCommand: AsyncParsableCommand {
             a header field (header=NAME or header=NAME=VALUE), the beginning of the body (body=TEXT) or a member \
             of a JSON body (json=/POINTER, json=PATH.TO or either with =VALUE). Write a comma in a value as '\\,'.
 
-            Exit status: 0 delivered or safely accepted; 1 given up (dead), dropped (cancelled) or replaced by a newer \
+            Exit status: 0 delivered or safely accepted; 1 given up (dead), cancelled or replaced by a newer \
             request with the same --replace-key (superseded); 2 not accepted, or unknown whether accepted: then the \
             command can safely be repeated with the same --id; 64 wrong arguments; 69 service not running; 75 service \
             busy, nothing accepted; 77 permission denied; 78 libcurl cannot be used.

@@ -24,7 +24,7 @@ internal import Testing
         #expect(held.holdReason == .key)
         let reason = try #require(held.lastError)
         #expect(
-            reason.contains("header fields do not match the request") && reason.contains("drop the request")
+            reason.contains("header fields do not match the request") && reason.contains("cancel the request")
         )
         let findings = try await changed.inspect().findings
         #expect(findings.map(\.kind) == [.request] && findings.map(\.subject) == ["a"])
