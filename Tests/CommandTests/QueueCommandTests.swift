@@ -206,7 +206,7 @@ final class QueueFixture {
         let queue = try await QueueFixture(.directory, count: 1)
         let command = "\(Command.path) queue cancel --all --state-dir \(queue.directory.file("state"))"
         let refused = try shell("echo n | script -qec '\(command)' /dev/null || echo $?")
-        #expect(refused.contains("drop 1 request? [y/N]") && refused.hasSuffix("1\n"), "\(refused)")
+        #expect(refused.contains("cancel 1 request? [y/N]") && refused.hasSuffix("1\n"), "\(refused)")
         #expect(try await queue.states() == ["req-0": "pending"])
         _ = try shell("echo y | script -qec '\(command)' /dev/null")
         #expect(try await queue.states() == ["req-0": "cancelled"])

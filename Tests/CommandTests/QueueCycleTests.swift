@@ -9,7 +9,7 @@ internal import Testing
         async throws
     {
         let source = try await QueueFixture(.service, count: 1)
-        try await source.service?.keep("http://127.0.0.1:1/", "--id", "b", "--after", "req-0")
+        try await source.service?.keep("http://127.0.0.1:1/", "--id", "b", "--dependency", "req-0")
         let file = source.directory.file("export")
         let exported = try await source.run("export").output.map { $0 + "\n" }.dropLast().joined()
         let edited = exported.replacing(#""dependencies":[]"#, with: #""dependencies":["b"]"#)
