@@ -43,6 +43,20 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `an edit of all requests cancels those in flight when their attempts end`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let sent = try await bench.takeOne(try await bench.put("a"))
+        try await bench.put("b")
+        let edited = try await bench.store.edit(.cancel, matching: RequestFilter(), isDryRun: false)
+        #expect(edited.result.done == 2)
+        #expect(try await bench.store.states() == ["a": .inflight, "b": .cancelled])
+        try await bench.store.conclude(sent, .retry(countsAsAttempt: true))
+        #expect(try await bench.state("a") == .cancelled)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a pending cancellation takes effect after a crash`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("cancelled")

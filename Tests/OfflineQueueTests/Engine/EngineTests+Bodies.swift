@@ -140,6 +140,21 @@ extension EngineTests {
         await queue.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `a dropped request leaves no file`(isByFilter: Bool) async throws {
+        let queue = try await directory.openQueue(signal: changes, isStarted: false)
+        let large = QueueRequest.post(body: .data(Data(count: 100_000)))
+        for id in ["a", "b"] { _ = try await queue.enqueue(large, options: options(id)) }
+        #expect(spooled().count == 2)
+        if isByFilter {
+            #expect(try await queue.cancel(matching: RequestFilter()).done == 2)
+        } else {
+            #expect(try await queue.cancel(["a", "b"]) == [.done(.cancelled), .done(.cancelled)])
+        }
+        #expect(spooled().isEmpty)
+        await queue.stop()
+    }
+
     @Test func `a refused or known request leaves no file`() async throws {
         let queue = try await directory.openQueue(signal: changes, isStarted: false)
         let large = QueueRequest.post(body: .data(Data(count: 100_000)))

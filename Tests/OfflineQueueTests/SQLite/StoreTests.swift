@@ -6,18 +6,6 @@ internal import Testing
     private let directory = TemporaryDirectory()
     private let clock = TestStoreClock()
 
-    @Test func `accepted requests are stored after reopening`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        _ = try await store.enqueue(try new("a", body: "first"), try new("b", method: "PUT"))
-        await store.close()
-        let reopened = try await directory.openStore(clock: clock)
-        let lanes = try await reopened.restart()
-        let batch = try await reopened.claim(8, of: try #require(lanes.first).id)
-        #expect(batch.requests.map(\.id) == ["a", "b"])
-        #expect(batch.requests[0].body == .inline(Data("first".utf8)))
-        #expect(batch.requests[0].method == "POST")
-    }
-
     @Test(arguments: [
         ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
         ("journal_size_limit", "8388608"), ("application_id", "1853321589"), ("user_version", "1"),
@@ -100,55 +88,6 @@ internal import Testing
         #expect(try await directory.openStore(clock: clock).states() == ["kept": .pending])
     }
 
-    @Test func `a stale lease cannot finish a request`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let lane = try await store.enqueue(try new("a"))[0].lane.id
-        let request = try await store.claim(1, of: lane).requests[0]
-        #expect(try await !store.conclude(request, .delivered(status: 200), token: "stale"))
-        #expect(try await store.states() == ["a": .inflight])
-        #expect(try await store.conclude(request, .delivered(status: 200)))
-        #expect(try await !store.conclude(request, .dead(reason: "late")))
-        #expect(try await store.states() == ["a": .delivered])
-    }
-
-    @Test func `a lease of an earlier run cannot finish a request of this run`() async throws {
-        let first = try await directory.openStore(clock: clock)
-        let lane = try await first.enqueue(try new("a"))[0].lane.id
-        let old = try await first.claim(1, of: lane).requests[0]
-        await first.close()
-        let second = try await directory.openStore(clock: clock)
-        try await second.recover(releasing: [])
-        #expect(try await !second.conclude(old, .delivered(status: 200)))
-        _ = try await second.claim(1, of: lane)
-        #expect(try await !second.conclude(old, .delivered(status: 200)))
-        #expect(try await second.states() == ["a": .inflight])
-    }
-
-    @Test func `a known id adds no second request, even after the first one finished`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let first = try await store.enqueue(try new("a"))[0]
-        let again = try await store.enqueue(try new("a"))[0]
-        #expect(first.outcome == .accepted && again.outcome == .known)
-        #expect(again.idempotencyKey == first.idempotencyKey)
-        let request = try await store.claim(8, of: first.lane.id).requests
-        #expect(request.count == 1)
-        _ = try await store.conclude(request[0], .delivered(status: 200))
-        #expect(try await store.enqueue(try new("a"))[0].state == .delivered)
-        #expect(try await store.counts()[.pending] == 0)
-    }
-
-    @Test func `a request in flight of a dead owner is pending again`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let lane = try await store.enqueue(try new("keyed"), try new("idempotent", method: "PUT"))[0].lane.id
-        _ = try await store.claim(8, of: lane)
-        await store.close()
-        let reopened = try await directory.openStore(clock: clock)
-        let lanes = try await reopened.restart()
-        #expect(lanes.map(\.due) == [.zero])
-        #expect(try await reopened.states() == ["keyed": .pending, "idempotent": .pending])
-        #expect(try await reopened.all().map(\.attempts) == [1, 1])
-    }
-
     @Test func `64 producers share commits`() async throws {
         let store = try await directory.openStore(clock: clock)
         let before = store.commitDurations.count
@@ -160,26 +99,6 @@ internal import Testing
         }
         #expect(try await store.counts()[.pending] == 640)
         #expect(store.commitDurations.count - before < 320)
-    }
-
-    @Test func `a claim in a FIFO lane returns only the head, and only once`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
-        let head = try await store.claim(8, of: lane).requests
-        #expect(head.map(\.id) == ["a"])
-        #expect(try await store.claim(8, of: lane).requests.isEmpty)
-        _ = try await store.conclude(head[0], .retry(countsAsAttempt: true), delay: .seconds(5))
-        let waiting = try await store.claim(8, of: lane)
-        #expect(waiting.requests.isEmpty && waiting.due == .seconds(5))
-        clock.advance(.seconds(5))
-        let again = try await store.claim(8, of: lane).requests
-        #expect(again.map(\.id) == ["a"])
-        _ = try await store.conclude(again[0], .held(.auth))
-        #expect(try await store.claim(8, of: lane).requests.isEmpty)
-        let released = try await store.claim(8, of: lane, releasing: [.auth]).requests
-        #expect(released.map(\.id) == ["a"])
-        _ = try await store.conclude(released[0], .dead(reason: "HTTP 404"))
-        #expect(try await store.claim(8, of: lane).requests.map(\.id) == ["b"])
     }
 
     @Test func `a conclusion and the claim of the next request share a transaction`() async throws {
@@ -197,57 +116,5 @@ internal import Testing
         #expect(concluded.claimed.map { $0.requests.map(\.id) } == [["b"]])
         #expect(store.commitDurations.count == before + 1)
         #expect(try await store.states() == ["a": .delivered, "b": .inflight])
-    }
-
-    @Test func `a retry keeps the key`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let lane = try await store.enqueue(try new("a"))[0].lane.id
-        let first = try await store.claim(1, of: lane).requests[0]
-        _ = try await store.conclude(first, .retry(countsAsAttempt: true))
-        await store.close()
-        let second = try await directory.openStore(clock: clock).claim(1, of: lane).requests[0]
-        #expect(first.key != nil)
-        #expect(second.key == first.key)
-    }
-
-    @Test func `a clock that steps back delays no request`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let lane = try await store.enqueue(try new("a"))[0].lane.id
-        clock.stepWall(.seconds(-365 * 86_400))
-        #expect(try await store.restart().map(\.due) == [.zero])
-        #expect(try await store.claim(1, of: lane).requests.map(\.id) == ["a"])
-    }
-
-    @Test func `a lane closed by its server stays closed after a restart`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        let lane = try await store.enqueue(try new("a"))[0].lane.id
-        let request = try await store.claim(1, of: lane).requests[0]
-        let hour = Duration.seconds(3600)
-        _ = try await store.conclude(request, .retry(countsAsAttempt: true), delay: hour, laneClosure: hour)
-        await store.close()
-        let record = try await directory.openStore(clock: clock).restart()[0]
-        #expect(record.notBefore == hour)
-        #expect(record.due == .seconds(900))
-    }
-
-    @Test func `the history keeps only the newest requests`() async throws {
-        var settings = StoreSettings()
-        settings.retention.doneCount = 3
-        let store = try await directory.openStore(settings, clock: clock)
-        for id in ["a", "b", "c", "d", "e"] {
-            let lane = try await store.enqueue(try new(id))[0].lane.id
-            try await store.conclude(try await store.claim(1, of: lane).requests[0], .delivered(status: 200))
-            clock.advance(.seconds(1))
-        }
-        _ = try await store.expire()
-        #expect(try await store.all().map(\.id) == ["e", "d", "c"])
-    }
-
-    @Test func `a call to a closed store throws instead of hanging`() async throws {
-        let store = try await directory.openStore(clock: clock)
-        await store.close()
-        let error = try await #require(throws: QueueError.self) { _ = try await store.enqueue(try new()) }
-        #expect(error.code == .stopped)
-        await #expect(throws: QueueError.self) { _ = try await store.counts() }
     }
 }
