@@ -37,15 +37,6 @@ internal import Testing
         }
     }
 
-    @Test func `a response that is not HTTP holds an at-most-once request`() async throws {
-        let server = try ScriptedServer { _ in .send("SSH-2.0-x\r\n", then: .close) }
-        let service = try await RunningService(in: try ScratchDirectory())
-        _ = try await service.run("send", server.url, "-d", "x", "--at-most-once", "--id", "a")
-        let row = try await service.request("a")
-        #expect(row["state"] as? String == "held" && row["hold_reason"] as? String == "ambiguous")
-        #expect((row["last_error"] as? String)?.contains(#""SSH-2.0-x\r\n""#) == true)
-    }
-
     @Test func `a server without TLS is not a permanent failure for https`() async throws {
         let server = try ScriptedServer { _ in .close }
         let service = try await RunningService(in: try ScratchDirectory())
@@ -55,32 +46,6 @@ internal import Testing
         // The service may have begun another attempt by now.
         let row = try await service.request("a")
         #expect(row["last_error"] is String && row["finished"] == nil, "\(row)")
-    }
-
-    @Test func `every 5xx except 501 and 505 is retried`() async throws {
-        let service = try await RunningService(
-            in: try ScratchDirectory(),
-            environment: RunningService.quickRetries
-        )
-        let retried = [506, 508, 509, 510] + Array(525...530) + [598, 599, 600, 999]
-        // All servers run until the end. Otherwise a server could get the port of an earlier one, whose lane is closed.
-        let servers = try Dictionary(
-            uniqueKeysWithValues: (retried + [501, 505, 418, 499]).map { status in
-                (status, try ScriptedServer { _ in .respond(status: status) })
-            }
-        )
-        for status in retried {
-            let server = try #require(servers[status])
-            let sent = try await service.run("send", server.url, "-d", "x")
-            #expect(sent.ending == .exited(0), "\(status)")
-            #expect(sent.errors == ["queued: HTTP \(status)"])
-        }
-        for status in [501, 505, 418, 499] {
-            let server = try #require(servers[status])
-            let sent = try await service.run("send", server.url, "-d", "x")
-            #expect(sent.ending == .exited(1))
-            #expect(sent.errors.first == "dead: HTTP \(status)", "\(sent.errors)")
-        }
     }
 
     // MARK: Timeouts
@@ -155,37 +120,6 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `the response timeout defaults to five minutes and survives a restart`() async throws {
-        let directory = try ScratchDirectory()
-        let service = try await RunningService(in: directory)
-        try await service.pause()
-        try await service.keep("http://127.0.0.1:1/", "--id", "usual")
-        try await service.keep(
-            "http://127.0.0.1:1/",
-            "--id",
-            "own",
-            "--connect-timeout",
-            "3s",
-            "--response-timeout",
-            "1h30m",
-            "-m",
-            "2h"
-        )
-        try await service.kill()
-        let again = try await RunningService(in: directory)
-        let (usual, own) = try await (again.details(of: "usual"), again.details(of: "own"))
-        #expect(
-            usual["connect_timeout_seconds"] as? Double == 15
-                && usual["response_timeout_seconds"] as? Double == 300
-        )
-        #expect(usual["total_timeout_seconds"] == nil)
-        #expect(
-            own["connect_timeout_seconds"] as? Double == 3
-                && own["response_timeout_seconds"] as? Double == 5400
-        )
-        #expect(own["total_timeout_seconds"] as? Double == 7200)
-    }
-
     @Test func `a direct request accepts the same timeouts`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         for (options, words) in [
@@ -217,57 +151,6 @@ internal import Testing
 
 /// Requests that are rejected before they are stored.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct EnqueueRefusalTests {
-    @Test func `reserved headers and methods are rejected by name`() async throws {
-        let service = try await RunningService(in: try ScratchDirectory())
-        try await service.pause()
-        for name in [
-            "Host", "Connection", "Upgrade", "TE", "Trailer", "Expect", "Keep-Alive", "Proxy-Connection",
-            "Transfer-Encoding", "Content-Length",
-        ] {
-            let sent = try await service.run("send", "http://127.0.0.1:1/", "-d", "x", "-H", "\(name): x")
-            #expect(sent.ending == .exited(64), "\(name)")
-            #expect(sent.errors.first?.contains("`\(name)` is refused: ") == true, "\(sent.errors)")
-            let key = try await service.curl(
-                #"/v1/requests -d '{"url":"http://127.0.0.1:1/","method":"POST","idempotency":{"header":"\#(name)"}}'"#
-            )
-            #expect(key.contains("`\(name)` is refused: ") && key.contains("invalid_header"), "\(key)")
-        }
-        for method in ["CONNECT", "TRACE"] {
-            let sent = try await service.run("send", "http://127.0.0.1:1/", "-X", method)
-            #expect(sent.ending == .exited(64) && sent.errors.joined().contains(method), "\(sent.errors)")
-        }
-        let host = try await service.run("send", "http://*/")
-        #expect(host.ending == .exited(64) && host.errors.joined().contains("`*`"), "\(host.errors)")
-        #expect(try await service.queue().isEmpty)
-    }
-
-    @Test func `a duplicate JSON member is rejected`() async throws {
-        let service = try await RunningService(in: try ScratchDirectory())
-        let answer = try await service.curl(
-            #"/v1/requests -d '{"url":"http://127.0.0.1:1/","url":"http://127.0.0.1:2/","queue":"always"}'"#
-        )
-        #expect(answer.contains("malformed_body") && answer.contains("`url` occurs twice"), "\(answer)")
-        #expect(try await service.queue().isEmpty)
-    }
-
-    @Test func `a URL has at most 16 KiB, and the header fields 64 KiB`() async throws {
-        let service = try await RunningService(in: try ScratchDirectory())
-        try await service.pause()
-        let url = "http://127.0.0.1:1/"
-        let path = String(repeating: "x", count: (16 << 10) - url.utf8.count)
-        let value = String(repeating: "x", count: (64 << 10) - 3)
-        for (arguments, isTaken) in [
-            ([url + path], true), ([url + path + "x"], false), ([url, "-H", "X-A: \(value)"], true),
-            ([url, "-H", "X-A: \(value)x"], false),
-        ] {
-            let sent = try await service.run(["send", "--queue", "always"] + arguments)
-            #expect(sent.ending == .exited(isTaken ? 0 : 64), "\(sent.errors.map { $0.prefix(200) })")
-            let limit = arguments.count == 1 ? "16384" : "65536"
-            if !isTaken { #expect(sent.errors.joined().contains("at most \(limit) are accepted")) }
-        }
-        #expect(try await service.queue().count == 2)
-    }
-
     @Test func `a repeated id with other options is refused, and the message names them`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()

@@ -109,27 +109,4 @@ internal import Testing
         #expect(other["done"] as? Int == 0)
         #expect(Set(try await queue.states().values) == ["pending"])
     }
-
-    @Test func `bodies of dropped requests are removed from the spool`() async throws {
-        let service = try await RunningService(in: directory)
-        try await service.pause()
-        try shell("truncate -s 200000 \(directory.file("body"))")
-        for _ in 0..<3 { try await service.keep("http://127.0.0.1:1/", "-T", directory.file("body")) }
-        func spooled() throws -> Int {
-            try FileManager.default.contentsOfDirectory(atPath: directory.file("state/spool")).count
-        }
-        #expect(try spooled() == 3)
-        #expect(try await service.run("queue", "cancel", "--all", "--yes").ending == .exited(0))
-        #expect(try spooled() == 0)
-    }
-
-    @Test func `a request in flight is dropped with all others`() async throws {
-        let server = try ScriptedServer { _ in .stall(then: .close) }
-        let service = try await RunningService(in: directory)
-        try await service.keep(server.url)
-        await server.requests(atLeast: 1)
-        let dropped = try await service.run("queue", "cancel", "--all", "--yes")
-        #expect(dropped.ending == .exited(0) && dropped.errors == ["cancelled 1 request"])
-        #expect(try await service.finalStates() == ["cancelled"])
-    }
 }

@@ -64,23 +64,4 @@ internal import Testing
         let closure = try #require(entry["lane_closure"] as? [String: Any])
         #expect(closure["status"] as? Int == 429 && closure["until"] is String)
     }
-
-    @Test func `a header with a control character is rejected by send and by the control API`() async throws {
-        let service = try await RunningService(in: try ScratchDirectory())
-        let words = #"the value of the header "X-A" has "\u{01}" at byte 2; "#
-        let sent = try await service.run("send", "http://127.0.0.1:1/", "-H", "X-A: a\u{1}b")
-        #expect(sent.ending == .exited(64) && sent.errors.first?.contains(words) == true, "\(sent.errors)")
-        let direct = try await Command.run(
-            "send",
-            "--queue",
-            "never",
-            "http://127.0.0.1:1/",
-            "-H",
-            "X-A: a\u{1}b"
-        )
-        #expect(direct.ending == .exited(64) && direct.errors == sent.errors, "\(direct.errors)")
-        let body = #"-d '{"url":"http://127.0.0.1:1/","headers":[["X-A","a\u0001b"]]}'"#
-        let answer = try await service.curl("/v1/requests -H Content-Type:application/json \(body)")
-        #expect(answer.contains("invalid_header"), "\(answer)")
-    }
 }

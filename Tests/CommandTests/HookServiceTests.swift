@@ -78,37 +78,6 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable))
-    func `an outage of the own link is one message about all hosts, and so is its end`() async throws {
-        let testbed = try VethTestbed()
-        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
-        let names = ["a", "b", "c"]
-        let hosts = names.map { "[[host]]\nname = \"\($0)\"\nroute = \"\(VethTestbed.farAddress)\"\n" }
-        let hook = """
-            [[hook]]
-            webhook = "\(server.url)/alert"
-            causes = ["local"]
-            group-wait = "3s"
-            """
-        let file = try write(hosts.joined() + hook)
-        let service = try await RunningService(
-            in: directory,
-            namespace: testbed.near,
-            options: ["--config", file]
-        )
-        for name in names { try await service.hasLogged("host `\(name)` is up") }
-        try testbed.setCable(connected: false)
-        // The message is in the queue, and waits for the link.
-        try await service.until { try await service.counts()["pending"] == 1 }
-        try testbed.setCable(connected: true)
-        let requests = await server.requests(atLeast: 2)
-        let alerts = try requests.map { try Command.json(String(decoding: $0.body, as: UTF8.self)) }
-        #expect(alerts.map { $0["event"] as? String } == ["down", "up"])
-        #expect(alerts.allSatisfy { Self.hosts(of: $0).sorted() == names && $0["count"] as? Int == 3 })
-        try await service.stop()
-        #expect(server.requests.count == 2)
-    }
-
-    @Test(.enabled(if: NetworkNamespace.isAvailable))
     func `a program runs after fall and rise, and its output is in the log`() async throws {
         let namespace = try NetworkNamespace()
         var server: ScriptedServer? = try ScriptedServer(in: namespace)

@@ -97,19 +97,4 @@ internal import Testing
         let hooks = try await logged(until: "204", by: server)
         #expect(hooks.count >= 2 && hooks.dropLast().allSatisfy { $0.first == "401" }, "\(hooks)")
     }
-
-    @Test func `a webhook is repeated with the same key until nginx accepts it`() async throws {
-        let server = try await server { "if (!-f \($0)/open) { return 503; }" }
-        let service = try await service(with: "hush", for: server)
-        let webhook = try await order(service, server)
-        try await service.request(webhook) { $0["last_error"] as? String == "HTTP 503" }
-        try server.scratch.write([], to: "open")
-        try await service.until {
-            _ = try await service.run("queue", "flush")
-            return try await service.request(webhook)["state"] as? String == "delivered"
-        }
-        let hooks = try await logged(until: "204", by: server)
-        #expect(hooks.count >= 2 && hooks.dropLast().allSatisfy { $0.first == "503" }, "\(hooks)")
-        #expect(hooks.allSatisfy { $0.contains(webhook) }, "every attempt has the key: \(hooks)")
-    }
 }

@@ -152,7 +152,8 @@ internal import Testing
             "--replace-key",
             "daily",
             "--dependency",
-            first,
+            // A prefix that no other id has.
+            String(first.prefix(30)),
             "--idempotency-key",
             "k-1",
             "--at-most-once",
@@ -172,25 +173,6 @@ internal import Testing
             #require(request["created"] as? String), #require(request["expires"] as? String)
         )
         #expect(created.prefix(8) <= expires.prefix(8) && created != expires)
-    }
-
-    @Test func `a replace key keeps only the newest request`() async throws {
-        let service = try await RunningService(in: try ScratchDirectory())
-        try await service.pause()
-        let old = try await service.keep("http://127.0.0.1:1/", "--replace-key", "a")
-        let new = try await service.keep("http://127.0.0.1:1/", "--replace-key", "a")
-        let states = try await service.queue().map { [$0["id"] as? String, $0["state"] as? String] }
-        #expect(states == [[new, "pending"], [old, "superseded"]])
-    }
-
-    @Test func `a dependent request is sent after its dependency`() async throws {
-        let server = try ScriptedServer()
-        let service = try await RunningService(in: try ScratchDirectory())
-        try await service.pause()
-        let first = try await service.keep(server.url + "/1", "--priority", "9")
-        try await service.keep(server.url + "/2", "--priority", "0", "--dependency", String(first.prefix(30)))
-        _ = try await service.run("queue", "resume")
-        #expect(await server.requests(atLeast: 2).map(\.target) == ["/1", "/2"])
     }
 
     @Test func `--at accepts a time or a duration`() async throws {

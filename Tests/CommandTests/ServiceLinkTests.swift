@@ -38,22 +38,6 @@ struct ServiceLinkTests {
         #expect(server.requests.map(\.target) == ["/orders/1", "/orders/2", "/orders/3"])
     }
 
-    @Test func `an accepted request survives SIGKILL before its delivery`() async throws {
-        let testbed = try VethTestbed()
-        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
-        let directory = try ScratchDirectory()
-        try testbed.setCable(connected: false)
-        let first = try await RunningService(in: directory, namespace: testbed.near)
-        try await send(3, to: server, over: first)
-        try await first.kill()
-        let second = try await RunningService(in: directory, namespace: testbed.near)
-        #expect(try await second.queue().count == 3)
-        try testbed.setCable(connected: true)
-        await server.requests(atLeast: 3)
-        #expect(try await second.finalStates() == ["delivered", "delivered", "delivered"])
-        #expect(server.requests.map(\.target) == ["/orders/1", "/orders/2", "/orders/3"])
-    }
-
     @Test func `a request in flight at SIGKILL is repeated with the same key, in its position`()
         async throws
     {

@@ -1,6 +1,5 @@
 internal import Foundation
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 /// What a status means for a queued request: the choice of its caller, refusals that last for a moment, and credentials
@@ -19,19 +18,6 @@ internal import Testing
             environment: RunningService.quickRetries,
             options: ["--config", file]
         )
-    }
-
-    @Test func `a load balancer that refuses the first request ends none of 30 readings`() async throws {
-        let server = try ScriptedServer { .respond(status: $0.number == 1 ? 404 : 200) }
-        let service = try await service()
-        try await service.pause()
-        for number in 0..<30 {
-            try await service.keep(server.url, "--fifo", "-d", "\(number)", "--id", "reading-\(number)")
-        }
-        _ = try await service.run("queue", "resume")
-        #expect(try await Set(service.finalStates()) == ["delivered"])
-        let bodies = server.requests.map { String(decoding: $0.body, as: UTF8.self) }
-        #expect(bodies == ["0"] + (0..<30).map { "\($0)" })
     }
 
     @Test func `the statuses of a request and of the configuration decide whether it is retried`()
@@ -86,35 +72,5 @@ internal import Testing
             ["send", "http://127.0.0.1:1/", "--socket", directory.file("none")] + options
         ).outcome()
         #expect(sent.ending == .exited(64) && sent.errors.joined().contains(words), "\(sent.errors)")
-    }
-
-    @Test func `a success releases the requests that the server rejected for lack of a valid credential`()
-        async throws
-    {
-        let isOpen = Atomic(false)
-        let server = try ScriptedServer { _ in .respond(status: isOpen.load(ordering: .relaxed) ? 200 : 401) }
-        let service = try await service()
-        for id in ["a", "b"] {
-            let sent = try await service.run(
-                "send",
-                server.url,
-                "-d",
-                "x",
-                "--lane",
-                id,
-                "--fifo",
-                "--id",
-                id
-            )
-            #expect(
-                sent.errors.first == "held (auth): HTTP 401; the request has no credential",
-                "\(sent.errors)"
-            )
-        }
-        #expect(try await service.request("a")["next_try"] is String)
-        #expect(try await service.run("queue", "show", "a").output.contains { $0.hasPrefix("next try  2") })
-        isOpen.store(true, ordering: .relaxed)
-        #expect(try await service.run("send", server.url, "-d", "x").ending == .exited(0))
-        #expect(try await service.finalStates() == ["delivered", "delivered", "delivered"])
     }
 }

@@ -52,22 +52,6 @@ struct UserShareServiceTests {
         withExtendedLifetime(service) {}
     }
 
-    @Test func `24 slow bodies of a user leave room for those of others, and for small ones`() async throws {
-        let service = try await service(access: "submit")
-        let path = service.socket
-        try await offPool {
-            let head = "POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n"
-            let slow = try (0..<24).map { _ in try Self.client(path, Self.user) }
-            let responses = try slow.map { try $0.request("\(head)Expect: 100-continue\r\n\r\n") }
-            #expect(
-                responses.map(\.status) == Array(repeating: 100, count: 6) + Array(repeating: 503, count: 18)
-            )
-            #expect(responses[23].body.contains("at most 6 requests of the class `upload` of one user"))
-            try Self.expectServed(path)
-        }
-        withExtendedLifetime(service) {}
-    }
-
     @Test func `64 abandoned uploads of a user leave room for those of others`() async throws {
         let service = try await service(access: "submit")
         let path = service.socket

@@ -112,19 +112,6 @@ internal import Testing
         )
     }
 
-    @Test(arguments: [["--all", "--yes"], ["first", "second"]])
-    func `dropping the last request of a lane forgets its failures`(dropped: [String]) async throws {
-        let (server, service) = try await closed()
-        try await service.keep(server.url, "--id", "second")
-        #expect(try await service.run(["queue", "cancel"] + dropped).ending == .exited(0))
-        // The lane opens when the queue has processed the change, which no event reports.
-        try await poll {
-            try await !service.run("queue", "stats").output.contains { $0.hasPrefix("closed ") }
-        }
-        let sent = try await service.run("send", server.url)
-        #expect(sent.errors.first?.hasPrefix("held (trust)") == true, "\(sent.errors)")
-    }
-
     @Test func `a request that waits for its window reports when the window opens`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         // The window is closed now and for the next hours, whenever the test runs.
