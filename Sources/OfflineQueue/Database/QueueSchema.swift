@@ -167,7 +167,6 @@ enum QueueSchema {
         CREATE INDEX request_waits ON request (lane_id, seq) WHERE state IN ('blocked', 'held');
         CREATE INDEX request_key ON request (key_id) WHERE key_id IS NOT NULL;
         CREATE INDEX request_tag ON request (tag) WHERE tag IS NOT NULL;
-        -- The requests of each user: the unfinished ones in their order, the finished ones by their age.
         CREATE INDEX request_submitter ON request (submitter) WHERE submitter IS NOT NULL;
 
         -- Bodies are in a separate table, so that a scan of the requests does not read their pages.
@@ -229,6 +228,7 @@ enum QueueSchema {
         CREATE INDEX history_file ON history (body_file) WHERE body_file IS NOT NULL AND is_whole = 1;
         CREATE INDEX history_key ON history (key_id) WHERE key_id IS NOT NULL;
         CREATE INDEX history_tag ON history (tag) WHERE tag IS NOT NULL;
+        -- The oldest finished requests of each user in a state.
         CREATE INDEX history_submitter ON history (state, submitter, finished_at);
 
         -- The finished requests with a tag that no handler has handled yet. The triggers cover every way in which a

@@ -334,7 +334,7 @@ extension OfflineQueue {
         capacityWaiters.changed()
         // In spite of the verdict, the request may have finished: it has no attempts left, or it was cancelled during
         // the attempt.
-        if case .retry = classification.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
+        if case .retry = classification.verdict { await resolveFinished([request.id]) }
         // If the attempt is repeated immediately, or soon to confirm a refusal, the caller of `send` waits for the repetition.
         if !classification.isRepeatedImmediately, !awaitsConfirmation(request.id, classification, due: due) {
             let body = conclusion.response?.body ?? Data()

@@ -80,11 +80,12 @@ extension OfflineQueue {
 
     /// Resumes the callers whose requests are finished or held according to the store, for example after a
     /// cancellation by another caller.
-    func resolveFinished() async {
-        recheckCompletions()
-        guard !sendWaiters.isEmpty,
-            let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys))
-        else { return }
+    ///
+    /// - Parameter changed: The requests that may have changed. Default `nil`: any.
+    func resolveFinished(_ changed: [String]? = nil) async {
+        recheckCompletions(of: changed ?? Array(completionWaiters.ids))
+        let ids = changed?.filter { sendWaiters[$0] != nil } ?? Array(sendWaiters.keys)
+        guard !ids.isEmpty, let storedStates = try? await store.storedStates(of: ids) else { return }
         for (id, request) in storedStates {
             if let reason = request.holdReason {
                 resolve(id, .queued(id: id, reason: .held(reason)))

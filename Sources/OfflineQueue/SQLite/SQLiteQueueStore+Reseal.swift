@@ -131,7 +131,10 @@ extension StoreTransaction {
 
     /// The query does not read inline bodies. A row without a response counts as one whose response has the row's key.
     private static func pageQuery(of table: ResealCursor.Table) -> String {
-        let columns = "size, content, body_bytes, body_file, body_key"
+        // Only the SHA-256 of a plaintext file is needed, and the content may be long.
+        let content =
+            "iif(\(table == .history ? "history." : "")key_id IS NULL AND body_file IS NOT NULL, content, NULL)"
+        let columns = "size, \(content) AS content, body_bytes, body_file, body_key"
         return switch table {
         case .request:
             """

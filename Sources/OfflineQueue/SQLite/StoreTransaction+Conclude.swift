@@ -255,8 +255,11 @@ extension StoreTransaction {
     /// cannot be encrypted, and must not fail the transaction, which contains other requests.
     mutating func enqueueWebhook(ofFinished sequence: Int64, isExpired: Bool) throws {
         guard let row = try row("SELECT * FROM history WHERE seq = ?", [sequence]) else { return }
+        let options = try EnqueueOptions(row: row)
+        // If the options cannot be read, only this column shows whether there was a webhook.
+        guard try options.onDone != nil || !row["is_droppable"] else { return }
         do {
-            let new = try webhook(reporting: row, isExpired: isExpired)
+            let new = try webhook(of: options, reporting: row, isExpired: isExpired)
             try store(new)
             try execute("UPDATE history SET webhook_id = ? WHERE seq = ?", [new.id, sequence])
         } catch let error as QueueError {
@@ -267,8 +270,9 @@ extension StoreTransaction {
         }
     }
 
-    private func webhook(reporting row: StoredRow, isExpired: Bool) throws -> NewRequest {
-        let reported = try EnqueueOptions(row: row)
+    private func webhook(of reported: EnqueueOptions, reporting row: StoredRow, isExpired: Bool) throws
+        -> NewRequest
+    {
         guard let webhook = reported.onDone else {
             throw QueueError(.storeUnusable, reported.unreadable ?? "the request has no webhook")
         }
@@ -331,9 +335,7 @@ private struct WebhookPayload: Encodable {
         status = try row["last_status"]
         reason = try (row["last_error"] as String?).map(Self.printable)
         attempts = try row["attempts"]
-        finished = Timestamp(milliseconds: try row["finished_at"]).date.formatted(
-            Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-        )
+        finished = Timestamp(milliseconds: try row["finished_at"]).date.rfc3339
     }
 
     /// Returns the beginning of a message without control characters, which JSON would escape with six bytes each.

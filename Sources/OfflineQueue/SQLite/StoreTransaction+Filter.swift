@@ -238,7 +238,8 @@ extension StoreTransaction {
         )
         let withOptions = try rows(
             """
-            SELECT seq, options FROM request WHERE options IS NOT NULL AND state <> 'inflight' AND \(Part.isIn) ORDER BY seq
+            SELECT seq, options FROM request WHERE options IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)
+            AND (is_droppable = 0 OR instr(options, 'is_recorded') > 0) ORDER BY seq
             """,
             part.arguments
         ).map { (try $0["seq"] as Int64, EnqueueOptions(stored: try $0["options"])) }

@@ -103,7 +103,7 @@ extension StoredTimes {
         let (boot, offset): (Int64, Int64) = try (meta["boot"], meta["clock_offset"])
         let trusted: Int64? = try meta["trusted_offset"]
         let last = try lastTime(ofBoot: boot, offset: offset)
-        // Boot 0 stands for times that are known only as dates: of imports, and of earlier versions.
+        // Boot 0 stands for times that are known only as dates: those of imports.
         if boot > 0 { try endBoot(boot, at: last, offset: offset, trusted: trusted) }
         // The time of the ended boot's clock that corresponds to now. If it is not known for how long the machine was
         // off, a closure does not continue meanwhile.

@@ -36,7 +36,9 @@ package enum QueueJSON {
     /// Returns why a text could not be decoded, in the terms of JSON.
     static func reason(_ error: any Error) -> String {
         func path(_ keys: [any CodingKey]) -> String {
-            quoted(keys.map(\.stringValue.snakeCase).joined(separator: "."))
+            quoted(
+                keys.map { $0.intValue.map(String.init) ?? $0.stringValue.snakeCase }.joined(separator: ".")
+            )
         }
         return switch error {
         case DecodingError.keyNotFound(let key, let context): "\(path(context.codingPath + [key])) is missing"

@@ -191,7 +191,7 @@ struct ServiceReading {
 
     let socket: ArgumentBytes
     let summary: ServiceSummary
-    /// `nil` if the service does not respond, or if it has an earlier version, which does not have this route.
+    /// `nil` if the service does not respond.
     private(set) var status: ControlMessage.Status?
     /// The comparison of the service's files with its configuration; `nil` also if this user has no full access.
     private(set) var configuration: ControlMessage.Configuration?

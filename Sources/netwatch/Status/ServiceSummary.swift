@@ -82,8 +82,7 @@ struct ServiceSummary: Encodable, Sendable {
         pid: Int32,
         within limit: Duration
     ) async -> ServiceSummary {
-        // A service of an earlier version does not have this route, or not all members of the status, and is still
-        // shown as running.
+        // The service is shown as running even if it does not respond to these two in time.
         async let names = try? client.get("/v1/names", within: limit, as: ControlMessage.Names.self)
         async let status = try? client.get("/v1/status", within: limit, as: ControlMessage.Status.self)
         do throws(CommandError) {
