@@ -67,10 +67,21 @@ internal import Testing
             #""on_done":{"url":"https://b.example/","credential":"../x"}"#, "invalid_option",
             "the webhook is refused"
         ),
+        (#""constraints":"interface=,""#, "invalid_option", "the constraint `interface=,` cannot"),
+        (#""constraints":"unmetered=""#, "invalid_option", "the constraint `unmetered=` cannot"),
+        (#""constraints":"wifi""#, "invalid_option", "the constraint `wifi` cannot"),
+        (
+            #""constraints":"window=22:00-06:00; window=08:00-09:00""#, "invalid_option",
+            "the constraint `window=08:00-09:00` cannot"
+        ),
+        (
+            #""constraints":"\#(String(repeating: "unmetered; ", count: 100))""#, "invalid_option",
+            "`constraints` has 1100 bytes; the maximum is 1024"
+        ),
         (#""on_done":{"uri":"https://b.example/"}"#, "malformed_body", ""),
         (#""on_done":"https://b.example/""#, "malformed_body", ""),
     ])
-    func `an invalid tag or webhook is rejected, and nothing is stored`(
+    func `an invalid tag, webhook or constraint is rejected, and nothing is stored`(
         member: String,
         code: String,
         detail: String

@@ -70,7 +70,7 @@ extension RequestConstraints: CustomStringConvertible {
     /// A message about the first part that cannot be evaluated; `nil` if there is none.
     var fault: String? {
         guard let part = unreadable.first else { return nil }
-        var other = RequestConstraints()
+        var other = self
         do throws(QueueError) {
             try other.add(part)
             return nil
