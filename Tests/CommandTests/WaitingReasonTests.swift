@@ -235,7 +235,7 @@ internal import Testing
         for id in ["old", "new"] { try await service.keep(server.url, "--id", id, "--replace-key", "k") }
         let dropped = try await service.run("queue", "show", "dropped").output
         #expect(
-            dropped.contains("state     cancelled: cancelled by a user; last error: HTTP 503"),
+            dropped.contains("state     cancelled: last error: HTTP 503"),
             "\(dropped)"
         )
         let replaced = try await service.run("queue", "show", "old").output

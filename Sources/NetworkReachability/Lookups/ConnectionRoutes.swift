@@ -107,11 +107,11 @@ final class ConnectionRoutes {
         switch (family, answer.lookup) {
         case (.ipv4, .route(let route)):
             // The choice between several next hops depends on the source, too.
-            let dependenciesSource = ruleSelectors.contains(.ipv4Source) || answer.mayHaveSeveralNextHops
-            return dependenciesSource ? route.source.map { .again(from: $0) } ?? .done : .done
+            let dependsOnSource = ruleSelectors.contains(.ipv4Source) || answer.mayHaveSeveralNextHops
+            return dependsOnSource ? route.source.map { .again(from: $0) } ?? .done : .done
         case (.ipv6, .route(let route)):
-            let dependenciesSource = ruleSelectors.contains(.ipv6Source)
-            return dependenciesSource ? route.source.map { .established(from: $0) } ?? .done : .done
+            let dependsOnSource = ruleSelectors.contains(.ipv6Source)
+            return dependsOnSource ? route.source.map { .established(from: $0) } ?? .done : .done
         case (.ipv6, .refused(let errno, _)):
             return interfaces.hasRoutableIPv6Address ? try step(afterRefusal: errno, query) : .done
         case (.ipv4, .refused):

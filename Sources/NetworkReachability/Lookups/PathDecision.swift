@@ -165,7 +165,7 @@ extension PathDecision {
         }
         // The chosen source may belong to another interface than that of the route, and established connections may
         // use another one.
-        addressVerdict.dependenciesOtherInterfaces =
+        addressVerdict.dependsOnOtherInterfaces =
             answer.mayHaveSeveralNextHops || finding.source != nil || finding.established != nil
         return addressVerdict
     }
@@ -195,7 +195,7 @@ struct AddressVerdict: Hashable, Sendable {
     var interface: UInt32 = 0
     /// Whether a change of another interface may change the verdict, for example because the route has several next
     /// hops.
-    var dependenciesOtherInterfaces = false
+    var dependsOnOtherInterfaces = false
     /// Whether a shortage, for example of descriptors, prevented the lookup, so that it must be repeated.
     var isShortage = false
 

@@ -119,7 +119,7 @@ final class PathReader {
     }
 
     /// Whether the path to an address may depend on the port, because a policy rule does.
-    var dependenciesPorts: Bool { routes.ruleSelectors.contains(.destinationPort) }
+    var dependsOnPorts: Bool { routes.ruleSelectors.contains(.destinationPort) }
 
     /// The maximum number of addresses per call of ``lookUp(_:)``.
     static let batchSize = RequestSocket.batchSize

@@ -50,8 +50,8 @@ extension MonitorCore {
     /// Gives each port of an address a lookup while a policy rule depends on the port, or may do so because the rules
     /// cannot be read.
     private func distinguishPorts(_ run: RecomputeSchedule.Run) {
-        let dependenciesPorts = connection?.reader.dependenciesPorts ?? true
-        let isEnabled = dependenciesPorts && !configuration.faults.ignoresPorts
+        let dependsOnPorts = connection?.reader.dependsOnPorts ?? true
+        let isEnabled = dependsOnPorts && !configuration.faults.ignoresPorts
         let moves = addresses.distinguishPorts(isEnabled, of: targets.values)
         for target in moves.targets { target.isOverdue = true }
         // If only an audit finds a rule, its lookups correct the verdicts that the addresses had before they moved.

@@ -19,7 +19,7 @@ struct AddressBook {
         /// The last verdict; `nil` until the first lookup.
         var verdict: PathStatus.Verdict?
         var interface: UInt32 = 0
-        var dependenciesOtherInterfaces = false
+        var dependsOnOtherInterfaces = false
         /// The first target that has this address, usually the only one; `nil` if the slot is free.
         var watcher: WatchedTarget?
         var otherWatchers: [WatchedTarget] = []
@@ -309,7 +309,7 @@ extension AddressBook.Record {
     /// An equal verdict does not replace the previous one, so that the record and the statuses share one copy.
     fileprivate mutating func update(_ addressVerdict: AddressVerdict) -> Bool {
         interface = addressVerdict.interface
-        dependenciesOtherInterfaces = addressVerdict.dependenciesOtherInterfaces
+        dependsOnOtherInterfaces = addressVerdict.dependsOnOtherInterfaces
         if verdict == addressVerdict.verdict { return false }
         verdict = addressVerdict.verdict
         return true
@@ -318,7 +318,7 @@ extension AddressBook.Record {
     fileprivate mutating func inherit(_ other: Self) {
         verdict = other.verdict
         interface = other.interface
-        dependenciesOtherInterfaces = other.dependenciesOtherInterfaces
+        dependsOnOtherInterfaces = other.dependsOnOtherInterfaces
     }
 
     /// Removes a watcher. Returns whether no watcher is left.
@@ -346,7 +346,7 @@ extension AddressBook.Record {
     /// on several interfaces, or if its options name an interface or a source address.
     fileprivate func mayDepend(on interface: UInt32) -> Bool {
         guard let verdict else { return true }
-        return self.interface == interface || dependenciesOtherInterfaces || !verdict.isReachable
+        return self.interface == interface || dependsOnOtherInterfaces || !verdict.isReachable
             || key.options.dependOnInterfaces
     }
 }

@@ -103,8 +103,8 @@ enum DevelopmentExport {
         case timeouts
     }
 
-    static func dependencies(from decoder: any Decoder) throws -> [String] {
-        try decoder.container(keyedBy: Names.self).decode([String].self, forKey: .after)
+    static func dependencies(from decoder: any Decoder) throws -> [String]? {
+        try decoder.container(keyedBy: Names.self).decodeIfPresent([String].self, forKey: .after)
     }
 
     /// - Parameter decoder: Decodes the request.

@@ -83,8 +83,6 @@ extension ArchivedRequest {
     private static let maximumAttemptCount = 1_000_000_000
     /// The maximum length of ``lastError`` in bytes. The queue stores no longer error.
     private static let longestError = 128 * 1024
-    /// The maximum length of the text of constraints in bytes, more than constraints that can be evaluated have.
-    private static let longestConstraints = 4096
 
     /// Validates the request, and returns it in the form in which requests are enqueued.
     ///
@@ -120,14 +118,10 @@ extension ArchivedRequest {
                 )
             }
         }
-        let texts = [
-            ("last error", lastError, Self.longestError),
-            ("text of the constraints", options.options.constraints.description, Self.longestConstraints),
-        ]
-        for case (let name, let text?, let limit) in texts where text.utf8.count > limit {
+        if let lastError, lastError.utf8.count > Self.longestError {
             throw QueueError(
                 .invalidOption,
-                "the \(name) has \(text.utf8.count) bytes; at most \(limit) are accepted"
+                "the last error has \(lastError.utf8.count) bytes; at most \(Self.longestError) are accepted"
             )
         }
         guard (state == .held) == (holdReason.map { HoldReason(rawValue: $0) != nil } ?? false) else {
@@ -217,7 +211,7 @@ extension ArchivedRequest {
             scheduled: optional(.scheduled),
             key: optional(.key),
             replaceKey: optional(.replaceKey),
-            dependencies: optional(.dependencies) ?? DevelopmentExport.dependencies(from: decoder),
+            dependencies: DevelopmentExport.dependencies(from: decoder) ?? value(.dependencies),
             credential: optional(.credential),
             tag: optional(.tag),
             options: optional(.options) ?? StoredOptions(DevelopmentExport.options(from: decoder)),

@@ -182,7 +182,7 @@ enum QueueSchema {
             is_any INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (seq, on_seq)
         ) STRICT, WITHOUT ROWID;
-        CREATE INDEX dependencies ON depends (on_seq);
+        CREATE INDEX depends_on ON depends (on_seq);
 
         CREATE TABLE attempt (
             seq INTEGER NOT NULL,

@@ -295,7 +295,7 @@ package enum StoreStatements {
         INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated, key_id) VALUES (?, ?, ?, ?, ?, ?)
         """
 
-    /// Selects the requests that depend on a request. Index: `dependencies`.
+    /// Selects the requests that depend on a request. Index: `depends_on`.
     package static let dependents = "SELECT seq, is_any FROM depends WHERE on_seq = ?"
 
     static let dependencies = """
@@ -348,7 +348,7 @@ package enum StoreStatements {
     package static let isNeeded = "\(needed) SELECT 1 FROM needed WHERE seq = :other"
 
     /// Selects the requests on which an earlier request depends, in pages. Each cycle of dependencies contains one:
-    /// requests wait for later ones only after a replacement or an import. Index: `dependencies`.
+    /// requests wait for later ones only after a replacement or an import. Index: `depends_on`.
     package static let laterDependencies = """
         SELECT DISTINCT on_seq FROM depends WHERE on_seq > :after AND seq < on_seq ORDER BY on_seq LIMIT :limit
         """

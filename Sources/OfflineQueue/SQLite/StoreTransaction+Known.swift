@@ -26,7 +26,9 @@ extension StoreTransaction {
         guard let found = try row(Self.content, ["id": new.id]) else { return }
         let row = try openedForCaller(found)
         let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
-        if let fault = options.unreadable { throw QueueError(.storeUnavailable, fault) }
+        if let fault = options.unreadable {
+            throw QueueError(.idConflict, "the stored request with this id cannot be compared: \(fault)")
+        }
         let isSame: [(name: String, Bool)] = [
             ("method", try row["method"] == new.method),
             ("URL", try row["url"] == new.url),

@@ -115,7 +115,7 @@ extension StoreTransaction {
         let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
         return try RequestDetails(
             summary: QueuedRequest(row: row, isOver: isOver, now: now),
-            unreadable: fault.map { "\($0)" } ?? options.unreadable,
+            unreadable: fault.map { "\($0)" },
             options: options,
             headers: HeaderText.decode(content.headers),
             idempotencyKey: content.key?.value,

@@ -131,8 +131,9 @@ extension QueuedRequest {
         }
         switch state {
         case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
-        case .cancelled: return withLastError("cancelled by a user")
-        case .superseded: return withLastError("replaced by a newer request")
+        case .cancelled: return lastError.map { "last error: \($0)" }
+        case .superseded:
+            return "replaced by a newer request" + (lastError.map { "; last error: \($0)" } ?? "")
         default: break
         }
         switch waitReason {
@@ -158,11 +159,6 @@ extension QueuedRequest {
 
     private static func overload(_ limit: Int) -> String {
         "; after overload, the limit of requests in flight to the origin is \(limit)"
-    }
-
-    /// Adds the last error to the cause of the request's end, because the error is not the cause.
-    private func withLastError(_ cause: String) -> String {
-        cause + (lastError.map { "; last error: \($0)" } ?? "")
     }
 
     /// The time at which the time window opens for which the request waits; `nil` if it does not wait for one.
@@ -287,7 +283,7 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable, Codable {
     case user
     /// A dependency of the request (``EnqueueOptions/dependencies``) was given up or cancelled.
     case dependency
-    /// The request is encrypted, and cannot be decrypted: its encryption key is missing, or its row was changed;
+    /// The request cannot be read: its encryption key is missing, or its row was changed;
     /// ``QueuedRequest/lastError`` says which. If the key is missing, add it to the file
     /// ``OfflineQueue/OfflineQueue/Configuration/encryptionKeyFile``: the hold ends when the queue is opened with it.
     /// If the row was changed, cancel the request. After the hold, ``QueuedRequest/lastError`` is again that of the

@@ -70,9 +70,10 @@ extension RequestConstraints: CustomStringConvertible {
     /// A message about the first part that cannot be evaluated; `nil` if there is none.
     var fault: String? {
         guard let part = unreadable.first else { return nil }
-        var other = self
+        var (alone, all) = (RequestConstraints(), self)
         do throws(QueueError) {
-            try other.add(part)
+            try alone.add(part)
+            try all.add(part)
             return nil
         } catch {
             return

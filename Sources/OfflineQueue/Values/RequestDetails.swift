@@ -10,8 +10,8 @@ public struct RequestDetails: Hashable, Sendable {
     /// them: they are encrypted, and either their encryption key is missing or they were changed. `nil` if nothing is
     /// left out.
     public let unreadable: String?
-    /// The options with which the request was enqueued, and the current credential. Those of the lane, of the times, of
-    /// the key and of the dependencies have their defaults, and so have ``EnqueueOptions/allowsSignature``,
+    /// The options with which the request was enqueued, and the current credential. Those of the lane, the times,
+    /// the key and the dependencies have their defaults, and so have ``EnqueueOptions/allowsSignature``,
     /// ``EnqueueOptions/durability`` and ``EnqueueOptions/whenFull``.
     public internal(set) var options: EnqueueOptions
     /// The header lines that the caller gave, without the idempotency key.
@@ -46,7 +46,7 @@ public struct RequestDetails: Hashable, Sendable {
 
 // MARK: - JSON
 
-/// The members of the control API. `options` has those of ``options`` that differ from their defaults. Secrets in the URL
+/// The members of the control API. `options` has those of ``options`` that differ from their defaults, without the id. Secrets in the URL
 /// of the webhook are replaced by `REDACTED`.
 extension RequestDetails: Codable {
     private enum CodingKeys: CodingKey {
@@ -60,7 +60,9 @@ extension RequestDetails: Codable {
     /// - Throws: `DecodingError`, or ``QueueError`` for an option that is not accepted.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
+        let summary = try members.decode(QueuedRequest.self, forKey: .request)
         var options = try members.decode(EnqueueOptions.self, forKey: .options)
+        options.id = summary.id
         options.webhookOf = try members.decodeIfPresent(String.self, forKey: .webhookOf)
         var timeouts = AttemptTimeouts()
         timeouts.connect = .seconds(try members.decode(Double.self, forKey: .connectTimeoutSeconds))
@@ -69,7 +71,7 @@ extension RequestDetails: Codable {
             .seconds($0)
         }
         self.init(
-            summary: try members.decode(QueuedRequest.self, forKey: .request),
+            summary: summary,
             unreadable: try members.decodeIfPresent(String.self, forKey: .unreadable),
             options: options,
             headers: try members.decodeIfPresent([QueueRequest.Header].self, forKey: .headers) ?? [],
@@ -88,6 +90,7 @@ extension RequestDetails: Codable {
     public func encode(to encoder: any Encoder) throws {
         var members = encoder.container(keyedBy: CodingKeys.self)
         var shown = options
+        shown.id = nil
         shown.onDone = options.onDone.map {
             Webhook(url: SecretQueryItems.redacting($0.url), credential: $0.credential)
         }

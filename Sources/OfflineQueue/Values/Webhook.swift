@@ -53,7 +53,8 @@ extension Webhook {
         if let name = members.allKeys.map(\.stringValue).filter({ !known.contains($0) }).min() {
             let context = DecodingError.Context(
                 codingPath: members.codingPath,
-                debugDescription: "\(quoted(name.snakeCase)) is not a known member"
+                debugDescription:
+                    "\(quoted(name.snakeCase)) is not a known name; accepted: \(known.joined(separator: ", "))"
             )
             throw DecodingError.dataCorrupted(context)
         }

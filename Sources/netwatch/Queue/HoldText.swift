@@ -41,7 +41,7 @@ enum HoldText {
                 + "the credential changes, and one of them \(intervals); its success releases the others. `netwatch queue "
                 + "credential` names another credential"
         case .key:
-            "the queue cannot decrypt the request: restart the service with the encryption key; if the stored data was "
+            "the queue cannot read the request: restart the service with the encryption key; if the stored data was "
                 + "changed, only `netwatch queue cancel` ends the hold"
         case .ambiguous:
             "the server may have executed the request, so the queue does not send it again automatically; "

@@ -162,16 +162,16 @@ internal import Testing
         destination: String
     ) {
         let answer = RouteAnswer(lookup: .route(route), tableMatch: .route(match))
-        func dependenciesOthers(source: IPAddress?) -> Bool {
+        func dependsOnOthers(source: IPAddress?) -> Bool {
             let decision = PathDecision(
                 query: RouteQuery(IPAddress(destination)!),
                 finding: .init(answer: answer, source: source),
                 interfaces: InterfaceTable(links: links)
             )
-            return decision.addressVerdict.dependenciesOtherInterfaces
+            return decision.addressVerdict.dependsOnOtherInterfaces
         }
-        #expect(dependenciesOthers(source: IPAddress(source)))
-        #expect(!dependenciesOthers(source: nil))
+        #expect(dependsOnOthers(source: IPAddress(source)))
+        #expect(!dependsOnOthers(source: nil))
     }
 
     @Test func `a path contains the route of established connections if it is another one`() throws {
@@ -212,7 +212,7 @@ internal import Testing
             ),
             interfaces: InterfaceTable(links: links)
         )
-        #expect(decision.addressVerdict.dependenciesOtherInterfaces == (established != nil))
+        #expect(decision.addressVerdict.dependsOnOtherInterfaces == (established != nil))
         return try #require(decision.verdict.path)
     }
 

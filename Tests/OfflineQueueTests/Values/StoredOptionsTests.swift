@@ -63,7 +63,7 @@ internal import Testing
         (#"{"dead_statuses":"99"}"#, "`dead_statuses`: `99` is not a list of statuses"),
         (
             #"{"on_done":{"method":"PUT","url":"https://hook.example/"}}"#,
-            "`on_done`: `method` is not a known member"
+            "`on_done`: `method` is not a known name; accepted: url, credential"
         ),
         (#"{"later":1}"#, "the option `later` is unknown"), ("?", "invalid JSON"), ("", "invalid JSON"),
     ])
