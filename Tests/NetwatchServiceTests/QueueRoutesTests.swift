@@ -225,10 +225,15 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a filter with an unknown state is rejected`() async throws {
+    @Test(arguments: [#"["lost"]"#, "[]"]) func `a filter with an unknown state, or with none, is rejected`(
+        states: String
+    ) async throws {
         let queue = try await directory.openQueue()
-        let refused = try await queue.respond(.POST, "/v1/queue/cancel", #"{"filter":{"state":["lost"]}}"#)
+        let request = QueueRequest(method: "GET", url: "http://a.example/")
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
+        let refused = try await queue.respond(.POST, "/v1/queue/cancel", #"{"filter":{"state":\#(states)}}"#)
         #expect(refused.status == 400 && refused.code == "invalid_state")
+        #expect(try await queue.request("a")?.summary.state == .pending)
         await queue.stop()
     }
 

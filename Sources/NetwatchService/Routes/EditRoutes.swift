@@ -112,7 +112,13 @@ extension QueueRoutes {
             tag: try filter.tag.map(Problem.tag)
         )
         matching.submitter = try caller.selected(filter.submitter).map(SelectedSubmitter.user)
-        if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
+        if let names = filter.state {
+            // Otherwise a program that selects no state would edit requests in all of them.
+            guard !names.isEmpty else {
+                throw Problem.malformedQuery("state", "[]", accepted: "at least one state")
+            }
+            matching.states = try QueuedRequest.State.named(names)
+        }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
         return .json(
             ControlMessage.EditedAll(result),
