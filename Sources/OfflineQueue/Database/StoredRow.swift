@@ -241,9 +241,6 @@ extension StoredRow {
         }
         return row
     }
-
-    /// Returns the row without the values that cannot be decrypted.
-    var withoutSealedValues: StoredRow { replacing("content", with: RequestContent().stored) }
 }
 
 extension SealedPart {

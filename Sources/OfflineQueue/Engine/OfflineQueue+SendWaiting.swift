@@ -83,7 +83,7 @@ extension OfflineQueue {
     ///
     /// - Parameter changed: The requests that may have changed. Default `nil`: any.
     func resolveFinished(_ changed: [String]? = nil) async {
-        recheckCompletions(of: changed ?? Array(completionWaiters.ids))
+        if let changed { recheckCompletions(of: changed) } else { recheckCompletions() }
         let ids = changed?.filter { sendWaiters[$0] != nil } ?? Array(sendWaiters.keys)
         guard !ids.isEmpty, let storedStates = try? await store.storedStates(of: ids) else { return }
         for (id, request) in storedStates {

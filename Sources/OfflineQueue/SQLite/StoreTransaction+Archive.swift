@@ -36,8 +36,7 @@ extension StoreTransaction {
     private func archived(_ row: StoredRow, _ cursor: ExportCursor) -> ArchivedRow {
         let id = (try? row["id"]) ?? "number \(cursor.position)"
         do {
-            let row = try opened(row)
-            let content = try RequestContent(row)
+            let (row, content) = try opened(row)
             var request = try ArchivedRequest(row, content).withoutSecrets()
             let body = try StoredBody(whole: row, content.digest)
             try addDependencies(to: &request, at: try row["seq"])

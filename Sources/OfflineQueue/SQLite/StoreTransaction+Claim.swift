@@ -84,11 +84,8 @@ extension StoreTransaction {
                 try execute(StoreStatements.postpone, ["seq": request.sequence, "due": due.milliseconds])
                 return nil
             }
-            let (opened, content): (StoredRow, RequestContent)
-            do {
-                opened = try self.opened(row)
-                content = try RequestContent(opened)
-            } catch let fault as SealFault {
+            let opened: (row: StoredRow, content: RequestContent)
+            do { opened = try self.opened(row) } catch let fault as SealFault {
                 try hold(request, .key, because: "\(fault)")
                 return nil
             }
@@ -104,7 +101,7 @@ extension StoreTransaction {
                     "now": now.milliseconds,
                 ]
             )
-            return try ClaimedRequest(request, opened, content, lease, now: now)
+            return try ClaimedRequest(request, opened.row, opened.content, lease, now: now)
         }
     }
 

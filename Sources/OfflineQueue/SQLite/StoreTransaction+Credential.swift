@@ -32,7 +32,7 @@ extension StoreTransaction {
     ///
     /// - Throws: ``QueueError`` if the request is encrypted, and cannot be read or encrypted.
     private func replaceCredential(of request: StoredRequest, with name: String) throws {
-        let row = try openedForCaller(request.row)
+        let (row, content) = try openedForCaller(request.row)
         let url: String = try row["url"]
         let clean = SecretQueryItems.removing(from: url)
         try execute(
@@ -40,7 +40,7 @@ extension StoreTransaction {
             [clean, name, request.sequence]
         )
         let changed = row.replacing("url", with: clean).replacing("credential", with: name)
-        try write(try RequestContent(row), to: changed)
+        try write(content, to: changed)
         try shrink(request, by: Int64(url.utf8.count - clean.utf8.count))
     }
 

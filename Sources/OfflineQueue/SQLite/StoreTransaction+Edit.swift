@@ -43,7 +43,7 @@ extension StoreTransaction {
     /// only hold it again.
     func isUnreadable(_ sequence: Int64) throws -> Bool {
         guard let row = try row(StoreStatements.heldForKey, [sequence]) else { return false }
-        do { _ = try RequestContent(opened(row)) } catch is SealFault { return true }
+        do { _ = try opened(row) } catch is SealFault { return true }
         return false
     }
 
@@ -89,11 +89,11 @@ extension StoreTransaction {
     /// Gives the request a new random idempotency key, if it has one.
     func renewKey(of sequence: Int64) throws {
         guard let found = try row(StoreStatements.findRequest, [sequence]) else { return }
-        let row = try openedForCaller(found)
-        var content = try RequestContent(row)
+        let opened = try openedForCaller(found)
+        var content = opened.content
         guard let key = content.key else { return }
         content.key = KeyHeader(name: key.name, value: IdempotencyKey.randomValue(), isQuoted: key.isQuoted)
-        try write(content, to: row)
+        try write(content, to: opened.row)
     }
 }
 

@@ -170,14 +170,14 @@ extension StoreTransaction {
         }
         try checkSubmitter(of: new, against: found)
         try checkContent(of: new)
-        let row = try openedForCaller(found)
+        let (row, content) = try openedForCaller(found)
         if new.options.durability == .full { try touch() }
         return try EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
             outcome: .known,
             isBehindOthers: false,
-            idempotencyKey: RequestContent(row).key?.value,
+            idempotencyKey: content.key?.value,
             state: row["state"],
             due: nil,
             status: row["last_status"],

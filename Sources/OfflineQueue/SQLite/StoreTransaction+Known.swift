@@ -24,8 +24,8 @@ extension StoreTransaction {
     ///   the stored request cannot be compared.
     func checkContent(of new: NewRequest) throws {
         guard let found = try row(Self.content, ["id": new.id]) else { return }
-        let row = try openedForCaller(found)
-        let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
+        let (row, content) = try openedForCaller(found)
+        let options = try EnqueueOptions(row: row)
         if let fault = options.unreadable {
             throw QueueError(.idConflict, "the stored request with this id cannot be compared: \(fault)")
         }
@@ -88,7 +88,7 @@ extension StoreTransaction {
     /// encryption key.
     private func isSame(_ body: ArchivedRequest.Body?, _ found: StoredRow) throws -> Bool {
         guard try found["body_bytes"] == body?.bytes ?? 0 else { return false }
-        guard let body, let content = try? RequestContent(opened(found)) else { return true }
+        guard let body, let content = try? opened(found).content else { return true }
         return content.digest?.description == body.sha256
     }
 

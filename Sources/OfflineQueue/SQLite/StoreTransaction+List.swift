@@ -103,16 +103,12 @@ extension StoreTransaction {
         mustBeReadable: Bool = false
     ) throws -> RequestDetails {
         var fault: SealFault?
-        let readable = try decrypted(mustBeReadable, &fault) {
-            let row = try opened(found)
-            _ = try RequestContent(row)
-            return row
-        }
-        let row = readable ?? found.withoutSealedValues
+        let (row, content) =
+            try decrypted(mustBeReadable, &fault) { try opened(found) } ?? (found, RequestContent())
         let sequence: Int64 = try row["seq"]
         let id: String = try row["id"]
         let kept = try decrypted(mustBeReadable, &fault) { try response(to: sequence, of: id) } ?? nil
-        let (content, options) = (try RequestContent(row), try EnqueueOptions(row: row))
+        let options = try EnqueueOptions(row: row)
         return try RequestDetails(
             summary: QueuedRequest(row: row, isOver: isOver, now: now),
             unreadable: fault.map { "\($0)" },

@@ -165,12 +165,13 @@ struct StoreTransaction {
         for _ in 0..<2 { try execute(StoreStatements.touch) }
     }
 
-    /// Returns a row of `request` or `history` with its encrypted columns decrypted.
+    /// Returns a row of `request` or `history` with its encrypted columns decrypted, and its content.
     ///
-    /// - Throws: ``SealFault``.
-    func opened(_ row: StoredRow) throws -> StoredRow {
+    /// - Throws: ``SealFault`` if the row cannot be read.
+    func opened(_ row: StoredRow) throws -> (row: StoredRow, content: RequestContent) {
         // A store that was never encrypted need not look at each row.
-        environment.sealer.mayOpen ? try row.opened(by: environment.sealer) : row
+        let opened = environment.sealer.mayOpen ? try row.opened(by: environment.sealer) : row
+        return (opened, try RequestContent(opened))
     }
 
     /// Returns the sealer for values that this transaction writes. Records its key, if there is one: from the first
@@ -192,15 +193,11 @@ struct StoreTransaction {
         return try row.sealed(columns, by: try sealerForWriting(), of: try row["id"])
     }
 
-    /// Returns a row decrypted, like ``opened(_:)``, for a call that needs its content.
+    /// Returns a row and its content, like ``opened(_:)``, for a call that needs them.
     ///
     /// - Throws: ``QueueError``, which refuses only this call.
-    func openedForCaller(_ row: StoredRow) throws -> StoredRow {
-        do {
-            let opened = try opened(row)
-            if opened.has("content") { _ = try RequestContent(opened) }
-            return opened
-        } catch let fault as SealFault {
+    func openedForCaller(_ row: StoredRow) throws -> (row: StoredRow, content: RequestContent) {
+        do { return try opened(row) } catch let fault as SealFault {
             let code: QueueError.Code = fault.isKeyMissing ? .encryptionKeyMissing : .storeUnavailable
             throw QueueError(code, "the stored request cannot be read: \(fault)")
         }
