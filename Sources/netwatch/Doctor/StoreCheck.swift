@@ -125,9 +125,7 @@ struct StoreCheck {
 
     /// Returns the warning about requests that the queue does not send by itself; `nil` if there are none.
     private static func unsolved(_ counts: QueueCounts) -> DoctorFinding? {
-        let parts = [QueuedRequest.State.held, .dead].compactMap { state in
-            counts[state] > 0 ? "\(counts[state]) \(state)" : nil
-        }
+        let parts = counts.words(of: [.held, .dead])
         guard !parts.isEmpty else { return nil }
         return .warning(
             "requests in the queue: \(parts.joined(separator: ", "))",

@@ -119,11 +119,7 @@ struct QueueTable {
 
     /// Returns the number of requests per state. The usual states are always listed, the others only if they occur.
     static func summary(_ counts: QueueCounts) -> String {
-        let usual: Set<QueuedRequest.State> = [.pending, .inflight, .held, .delivered, .dead]
-        return QueuedRequest.State.allCases.compactMap { state in
-            let count = counts[state]
-            return count > 0 || usual.contains(state) ? "\(count) \(state)" : nil
-        }.joined(separator: ", ")
+        counts.words(always: [.pending, .inflight, .held, .delivered, .dead]).joined(separator: ", ")
     }
 }
 

@@ -182,9 +182,7 @@ struct ServiceSummary: Encodable, Sendable {
 
     func queueText(now: Date) -> String? {
         guard let queue else { return nil }
-        let counts = QueuedRequest.State.allCases.compactMap { state in
-            queue.counts[state] > 0 ? "\(queue.counts[state]) \(state)" : nil
-        }
+        let counts = queue.counts.words()
         let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
         let oldest = age.map { ["oldest \(DurationText.format($0))"] } ?? []
         let parts =

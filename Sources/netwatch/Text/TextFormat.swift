@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The output format of data.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
@@ -28,6 +29,18 @@ enum CountText {
     /// - Parameter plural: Default: the singular followed by `s`.
     static func format(_ count: Int, _ singular: String, plural: String? = nil) -> String {
         "\(count) \(count == 1 ? singular : plural ?? singular + "s")"
+    }
+}
+
+extension QueueCounts {
+    /// Returns the numbers of requests in states, such as `2 held`. States without requests are left out.
+    ///
+    /// - Parameter always: The states that are listed without requests as well. Default: none.
+    func words(
+        of states: [QueuedRequest.State] = QueuedRequest.State.allCases,
+        always: Set<QueuedRequest.State> = []
+    ) -> [String] {
+        states.filter { self[$0] > 0 || always.contains($0) }.map { "\(self[$0]) \($0)" }
     }
 }
 
